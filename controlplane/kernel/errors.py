@@ -45,6 +45,14 @@ class Invalid(AppError):
         super().__init__(message, code=code, pointer=pointer, extra=extra)
         self.problems = problems or (Problem(pointer=pointer, code=self.code, message=message),)
 
+    def within(self, root: str) -> "Invalid":
+        """The same of a larger input that has this one at that pointer."""
+        moved = (
+            Problem(pointer=f"{root}{each.pointer}", code=each.code, message=each.message)
+            for each in self.problems
+        )
+        return Invalid(self.message, code=self.code, extra=self.extra, problems=tuple(moved))
+
 
 class NotAllowed(AppError):
     """The actor may see the object but not do this to it."""

@@ -1,5 +1,5 @@
-"""How long the work of some days would have waited, had one thing been otherwise: a weight or a
-quota.
+"""How long the work of some days would have waited, had one thing been otherwise: a weight, a
+quota, or what may be submitted.
 
 What was submitted then comes again, at the same times, to the fleet as it is now: twice, as it is
 and otherwise. At each step the planner itself plans, and its plan is carried out, with evictions,
@@ -12,10 +12,10 @@ the step's time, in both alike. Where nothing came and nothing ended since a pla
 nothing, the next is made after AGAIN_S, for what goes by time alone.
 """
 
-from bisect import bisect_right
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from scheduler.core.carried import carried_out
 from scheduler.core.cycle import plan
@@ -40,6 +40,9 @@ class Arrival:
     run_s: int
 
 
+NOTHING: Mapping[WorkloadId, Arrival | None] = MappingProxyType({})
+
+
 @dataclass(frozen=True, slots=True)
 class Memory:
     """What fair share keeps of past use from one day (UTC) to the next: `kept` of `of`. Of 0 it
@@ -62,12 +65,18 @@ class Waits:
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """What became of a project's work, `arrivals_count` of it, in the one fleet and the other."""
+    """What became of a project's work, `arrivals_count` of it, in the one fleet and the other.
+
+    Of it `refused_count` does not come to the other; waits are of what comes to both. Of that
+    `cut_count` runs shorter there, wherever it starts.
+    """
 
     project: ProjectId
     arrivals_count: int
     before: Waits
     after: Waits
+    refused_count: int = 0
+    cut_count: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,47 +97,62 @@ def replay(
     policy: Policy,
     memory: Memory,
     until: int,
+    otherwise: Mapping[WorkloadId, Arrival | None] = NOTHING,
     late: Callable[[], bool] = lambda: False,
 ) -> Replay:
     """From `before.at` on, in two idle fleets, both of that time. The same arguments, the same
     answer, but for where it ends once the caller says that it is `late`.
 
-    What came earlier comes then, and waits from then on.
+    What came earlier comes then, and waits from then on. `otherwise` is what comes to the second
+    in another way, at the same time, or for None not at all.
     """
-    begin = before.at
     ordered = sorted(arrivals, key=lambda each: (each.pending.submitted_at, each.pending.id))
-    run_s = {each.pending.id: each.run_s for each in ordered}
+    changed = [otherwise.get(each.pending.id, each) for each in ordered]
     policy = replace(policy, consolidation_budget_milli_s=0)
-    plays = [_Play(each, policy, memory, run_s) for each in (before, after)]
-    step_s = max(LEAST_STEP_S, -(-(until - begin) // MOST_STEPS))
-    times = [each.pending.submitted_at for each in ordered]
-    at, came = begin, 0
+    was = _Play(before, policy, memory, ordered)
+    is_ = _Play(after, policy, memory, filter(None, changed))
+    at = before.at
+    step_s = max(LEAST_STEP_S, -(-(until - at) // MOST_STEPS))
     while True:
-        before_step, came = came, bisect_right(times, at)
-        arrived = [each.pending for each in ordered[before_step:came]]
-        for play in plays:
-            play.step(at, arrived)
+        was.step(at)
+        is_.step(at)
         if at >= until or late():
             break
         at = min(until, at + step_s)
-    of_project: dict[ProjectId, list[PendingView]] = defaultdict(list)
-    for each in ordered[:came]:
-        of_project[each.pending.project].append(each.pending)
-    was, is_ = plays
-    played = (
-        Played(project, len(works), was.waits(works, begin, at), is_.waits(works, begin, at))
-        for project, works in sorted(of_project.items())
-    )
+    of_project: dict[ProjectId, list[_Twice]] = defaultdict(list)
+    for each, then in zip(ordered, changed, strict=True):
+        if each.pending.submitted_at <= at:
+            of_project[each.pending.project].append((each, then))
+    played = (_played(project, works, was, is_) for project, works in sorted(of_project.items()))
     return Replay(tuple(played), at, step_s)
 
 
+type _Twice = tuple[Arrival, Arrival | None]
+"""As it comes to the one fleet and to the other."""
+
+
+def _played(project: ProjectId, works: Sequence[_Twice], was: "_Play", is_: "_Play") -> Played:
+    come = [(each, then) for each, then in works if then is not None]
+    of_both = [each.pending for each, _ in come]
+    return Played(
+        project,
+        len(works),
+        was.waits(of_both),
+        is_.waits(of_both),
+        refused_count=len(works) - len(come),
+        cut_count=sum(then.run_s < each.run_s for each, then in come),
+    )
+
+
 class _Play:
-    """One fleet on its way through time."""
+    """One fleet on its way through time, to which that comes, in its order."""
 
     def __init__(
-        self, fleet: Snapshot, policy: Policy, memory: Memory, run_s: Mapping[WorkloadId, int]
+        self, fleet: Snapshot, policy: Policy, memory: Memory, coming: Iterable[Arrival]
     ) -> None:
-        self._policy, self._memory, self._run_s = policy, memory, run_s
+        self._policy, self._memory, self._begin = policy, memory, fleet.at
+        self._coming = deque(coming)
+        self._run_s = {each.pending.id: each.run_s for each in self._coming}
         self._past = {
             (queue.project, past.flavor): past.milli_s
             for queue in fleet.queues
@@ -149,9 +173,12 @@ class _Play:
         self._starts: dict[WorkloadId, int] = {}
         self._evictions = Counter[WorkloadId]()
 
-    def step(self, at: int, arrived: Sequence[PendingView]) -> None:
+    def step(self, at: int) -> None:
         """To that time, with what came until then."""
         self._remember(at)
+        arrived = []
+        while self._coming and self._coming[0].pending.submitted_at <= at:
+            arrived.append(self._coming.popleft().pending)
         of = self._of
         runs = tuple(held for held in of.holding if self._end(held) > at)
         news = bool(arrived) or len(runs) < len(of.holding)
@@ -159,9 +186,13 @@ class _Play:
         if news or not self._rests or at - self._planned_at >= AGAIN_S:
             self._plan()
 
-    def waits(self, works: Sequence[PendingView], begin: int, until: int) -> Waits:
+    def waits(self, works: Sequence[PendingView]) -> Waits:
+        """Of those that have come by now; all 0 of none."""
+        if not works:
+            return Waits(0, 0, 0, 0)
         ascending = sorted(
-            self._starts.get(each.id, until) - max(begin, each.submitted_at) for each in works
+            self._starts.get(each.id, self._of.at) - max(self._begin, each.submitted_at)
+            for each in works
         )
         return Waits(
             mean_s=sum(ascending) // len(ascending),

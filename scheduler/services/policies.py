@@ -33,6 +33,18 @@ def with_defaults(told: Defaults, spec: WorkloadSpec) -> WorkloadSpec:
     )
 
 
+def without_defaults(told: Defaults, spec: WorkloadSpec) -> WorkloadSpec:
+    """The reverse: what it has as the policies have it counts as not said, for of what is stored
+    nobody knows any more whether it was."""
+    limit_s, name = spec.run_time_limit_s, spec.priority_class
+    return replace(
+        spec,
+        run_time_limit_s=None if limit_s == told.run_time_limit_s else limit_s,
+        priority_class="" if name == told.priority_class else name,
+        labels={key: each for key, each in spec.labels.items() if told.labels.get(key) != each},
+    )
+
+
 def problems(
     chain: Sequence[Said],
     *,

@@ -1,24 +1,27 @@
-"""Who would have waited longer in the last days under another weight or quota: their work played
-again by the core. Nothing is stored."""
+"""Who would have waited longer in the last days under another weight, quota or policy: their work
+played again by the core. Nothing is stored."""
 
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from time import perf_counter
 
 from clusters.models import Flavor
-from scheduler.core.replay import Memory, Played, Waits, replay
+from scheduler.core.replay import Arrival, Memory, Played, Replay, Waits, replay
 from scheduler.core.snapshot import PastView, Snapshot
 from scheduler.core.units import CohortId, FlavorId, ProjectId
 from scheduler.core.whatif import granted, weighted
 from scheduler.selectors import arrivals, policy
 from scheduler.selectors.load import load
-from scheduler.services import asking
+from scheduler.services import asking, policy_changes
+from scheduler.services.policy_changes import Coming
 from tenants import access
-from tenants.access import Action, Actor
+from tenants.access import Action, Actor, Place
 from tenants.models import Project, Quota, Tenant
+from tenants.policy import Rules
 from tenants.selectors import past
-from tenants.services import quotas, weights
+from tenants.services import policies, quotas, weights
 
 BACK = timedelta(days=7)
 BUDGET_S = 10.0
@@ -26,9 +29,20 @@ BUDGET_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
+class RefusedBy:
+    """How many a rule of a policy would refuse; others may refuse the same ones."""
+
+    rule: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class Told:
     """A project by name, or, with "" for one, all `projects_count` of those that the reader has no
-    say in: the longest waits of any, and counts of all together."""
+    say in: the longest waits of any, and counts of all together.
+
+    What is refused and what is cut short is as `Played` has it.
+    """
 
     project: str
     tenant: str
@@ -36,6 +50,9 @@ class Told:
     arrivals_count: int
     before: Waits
     after: Waits
+    refused_count: int
+    cut_count: int
+    refused_by: tuple[RefusedBy, ...]
 
     @property
     def longer_s(self) -> int:
@@ -66,7 +83,7 @@ def of_weight(*, actor: Actor, of: Project | Tenant, weight: int, at: datetime) 
         access.authorize_fleet(actor, Action.EDIT_QUOTA)
     weights.check(weight)
     id = ProjectId(str(of.id)) if isinstance(of, Project) else CohortId(str(of.id))
-    return _replayed(actor, lambda fleet: weighted(fleet, id, weight), at)
+    return _replayed(actor, _Change(fleet=lambda fleet: weighted(fleet, id, weight)), at)
 
 
 def of_quota(
@@ -78,10 +95,34 @@ def of_quota(
     quota = Quota.objects.filter(project=project, flavor=flavor).first()
     more = nominal_milli - (quota.nominal_milli if quota else 0)
     ids = ProjectId(str(project.id)), FlavorId(str(flavor.id))
-    return _replayed(actor, lambda fleet: granted(fleet, *ids, more), at)
+    return _replayed(actor, _Change(fleet=lambda fleet: granted(fleet, *ids, more)), at)
 
 
-def _replayed(actor: Actor, change: Callable[[Snapshot], Snapshot], at: datetime) -> Replayed:
+def of_policy(*, actor: Actor, of: Place, rules: Rules, at: datetime) -> Replayed:
+    """With another policy of a place, of what came since BACK: what was there is not touched.
+
+    Raises NotFound or NotAllowed for who may not say it, Invalid as `policies.check`, TooOften.
+    """
+    access.authorize_at(actor, Action.EDIT_POLICY, place=of)
+    policies.check(of=of, rules=rules)
+
+    def coming(came: Sequence[Arrival], since: datetime) -> Coming:
+        return policy_changes.coming(came=came, actor=actor, of=of, rules=rules, since=since)
+
+    return _replayed(actor, _Change(coming=coming, decided_by=Action.EDIT_POLICY), at)
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """What differs: the fleet, or what comes to it. Who may do `decided_by` to a project is told
+    of it by name."""
+
+    fleet: Callable[[Snapshot], Snapshot] = lambda fleet: fleet
+    coming: Callable[[Sequence[Arrival], datetime], Coming] = lambda came, _: Coming(came)
+    decided_by: Action = Action.EDIT_QUOTA
+
+
+def _replayed(actor: Actor, change: _Change, at: datetime) -> Replayed:
     with asking.turn(actor=actor, at=at):
         begun = perf_counter()
         since = at - BACK
@@ -89,11 +130,13 @@ def _replayed(actor: Actor, change: Callable[[Snapshot], Snapshot], at: datetime
         if not all_there:
             first = min(each.pending.submitted_at for each in came)
             since = max(since, datetime.fromtimestamp(first, UTC))
+        comes = change.coming(came, since)
         fleet = _idle(load(at=at).snapshot, since)
         found = replay(
             before=fleet,
-            after=change(fleet),
-            arrivals=came,
+            after=change.fleet(fleet),
+            arrivals=comes.arrivals,
+            otherwise=comes.otherwise,
             policy=policy.current(),
             memory=Memory(past.kept_each_day()),
             until=int(at.timestamp()),
@@ -104,7 +147,7 @@ def _replayed(actor: Actor, change: Callable[[Snapshot], Snapshot], at: datetime
         until=datetime.fromtimestamp(found.until, UTC),
         complete=all_there and found.until >= int(at.timestamp()),
         step_s=found.step_s,
-        projects=_told(actor, found.projects),
+        projects=_told(actor, change.decided_by, found, comes),
     )
 
 
@@ -119,24 +162,42 @@ def _idle(fleet: Snapshot, since: datetime) -> Snapshot:
     return replace(fleet, at=int(since.timestamp()), queues=queues)
 
 
-def _told(actor: Actor, played: Sequence[Played]) -> tuple[Told, ...]:
-    """Who would wait longer first; those whom the reader does not set quotas of as one."""
+type _Rules = Mapping[ProjectId, Counter[str]]
+
+
+def _told(actor: Actor, decided_by: Action, found: Replay, comes: Coming) -> tuple[Told, ...]:
+    """Of whom most is refused first, then who would wait longer; those whom the reader does not
+    decide about as one."""
+    rules: defaultdict[ProjectId, Counter[str]] = defaultdict(Counter)
+    for each in comes.arrivals:
+        if each.pending.submitted_at <= found.until:
+            rules[each.pending.project].update(comes.refused_by.get(each.pending.id, ()))
     seen = access.for_actor(
-        Project.objects.select_related("tenant"), actor=actor, action=Action.EDIT_QUOTA
+        Project.objects.select_related("tenant"), actor=actor, action=decided_by
     )
     projects = {ProjectId(str(row.id)): row for row in seen}
-    named = [_one(each, projects) for each in played if each.project in projects]
-    named.sort(key=lambda told: (-told.longer_s, told.tenant, told.project))
-    others = [each for each in played if each.project not in projects]
-    return tuple([*named, *([_others(others)] if others else [])])
+    named = [_one(each, projects, rules) for each in found.projects if each.project in projects]
+    named.sort(key=lambda told: (-told.refused_count, -told.longer_s, told.tenant, told.project))
+    others = [each for each in found.projects if each.project not in projects]
+    return tuple([*named, *([_others(others, rules)] if others else [])])
 
 
-def _one(each: Played, projects: Mapping[ProjectId, Project]) -> Told:
+def _one(each: Played, projects: Mapping[ProjectId, Project], rules: _Rules) -> Told:
     project = projects[each.project]
-    return Told(project.name, project.tenant.name, 1, each.arrivals_count, each.before, each.after)
+    return Told(
+        project=project.name,
+        tenant=project.tenant.name,
+        projects_count=1,
+        arrivals_count=each.arrivals_count,
+        before=each.before,
+        after=each.after,
+        refused_count=each.refused_count,
+        cut_count=each.cut_count,
+        refused_by=_by_rule([rules[each.project]]),
+    )
 
 
-def _others(played: Sequence[Played]) -> Told:
+def _others(played: Sequence[Played], rules: _Rules) -> Told:
     return Told(
         project="",
         tenant="",
@@ -144,7 +205,17 @@ def _others(played: Sequence[Played]) -> Told:
         arrivals_count=sum(each.arrivals_count for each in played),
         before=_all(each.before for each in played),
         after=_all(each.after for each in played),
+        refused_count=sum(each.refused_count for each in played),
+        cut_count=sum(each.cut_count for each in played),
+        refused_by=_by_rule(rules[each.project] for each in played),
     )
+
+
+def _by_rule(counts: Iterable[Counter[str]]) -> tuple[RefusedBy, ...]:
+    """That which refuses most first."""
+    rules = sum(counts, Counter[str]())
+    found = (RefusedBy(rule, count) for rule, count in rules.items())
+    return tuple(sorted(found, key=lambda each: (-each.count, each.rule)))
 
 
 def _all(waits: Iterable[Waits]) -> Waits:

@@ -1,11 +1,13 @@
 """What holds of what is submitted to a project, or below a tenant, and whose word that is."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from tenants import access
 from tenants.access import Action, Actor, Place
 from tenants.models import Project, SubmitPolicy
-from tenants.policy import Said
+from tenants.policy import Rules, Said
 
 FLEET = "the fleet"
 """Who says what holds everywhere."""
@@ -41,6 +43,41 @@ def above(of: Place) -> tuple[Said, ...]:
     if isinstance(of, Project):
         return _chain(tenant=of.tenant_id, project=None, own="")
     return _chain(tenant=of.parent_id, project=None, own="") if of else ()
+
+
+@dataclass(frozen=True, slots=True)
+class Everywhere:
+    """All that is said, by the id of who says it, None being the fleet; `parents` of tenants."""
+
+    said: Mapping[UUID | None, Said]
+    parents: Mapping[UUID, UUID | None]
+
+    def chain(self, project: Project) -> tuple[Said, ...]:
+        """As `of_project`, without a query."""
+        above = access.ancestors(project.tenant_id, parents=self.parents)
+        places = (project.id, *above, None)
+        return tuple(self.said[id] for id in reversed(places) if id in self.said)
+
+    def otherwise(self, of: Place, rules: Rules) -> "Everywhere":
+        """As if the place said this, and nothing else."""
+        return replace(self, said={**self.said, of.id if of else None: drafted(of, rules)})
+
+
+def everywhere() -> Everywhere:
+    """Two queries."""
+    rows = SubmitPolicy.objects.select_related("project", "tenant")
+    said = {row.project_id or row.tenant_id: Said(_name(row), row.rules) for row in rows}
+    return Everywhere(said, access.tenant_tree())
+
+
+def drafted(of: Place, rules: Rules) -> Said:
+    """As the place would say it."""
+    return Said(of.name if of else FLEET, rules)
+
+
+def _name(row: SubmitPolicy) -> str:
+    said_by = row.project or row.tenant
+    return said_by.name if said_by else FLEET
 
 
 def own(of: Place) -> SubmitPolicy:

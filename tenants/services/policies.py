@@ -25,7 +25,6 @@ from tenants.policy import (
     MAX_VALUES,
     PRIORITY_CLASSES,
     Rules,
-    Said,
     loosened,
 )
 from tenants.selectors import policies as selectors
@@ -47,7 +46,7 @@ def check(*, of: Place, rules: Rules) -> None:
     """Raises Invalid, with all that is wrong: numbers out of range, words that are none, what
     would permit more than those above do, which could only be said in vain, and defaults that the
     limits do not permit."""
-    chain = (*selectors.above(of), Said(of.name if of else selectors.FLEET, rules))
+    chain = (*selectors.above(of), selectors.drafted(of, rules))
     problems = list(_faults(rules)) or [
         Problem(pointer=found.pointer, code="looser", message=found.message)
         for found in loosened(chain, rules)

@@ -1,4 +1,4 @@
-"""The endpoint of what the last days would have been under another weight or quota."""
+"""The endpoint of what the last days would have been under another weight, quota or policy."""
 
 from typing import Any
 
@@ -13,22 +13,26 @@ from controlplane.kernel.errors import Invalid
 from scheduler.services import replays
 from scheduler.services.replays import Replayed
 from tenants import access
+from tenants.access import Place
 from tenants.models import Project, Tenant
 from tenants.services.quotas import MAX_MILLI
 from tenants.services.weights import MAX_WEIGHT
+from tenants.web.policy_api import RulesIn, rules_of
 from tenants.web.quota_api import flavor_named
 
 type Out = dict[str, Any]  # Any: JSON values
 
 
 class ReplayIn(StrictSerializer):
-    """One change: a weight, of a project or a tenant; or a project's nominal quota of a flavor."""
+    """One change: a weight, of a project or a tenant; a project's nominal quota of a flavor; or a
+    policy, of a project, of a tenant, or without either of the fleet."""
 
     project = serializers.UUIDField(required=False)
     tenant = serializers.UUIDField(required=False)
     weight = Integer(low=1, high=MAX_WEIGHT, required=False)
     flavor = serializers.CharField(max_length=63, required=False)
     nominal_milli = Integer(low=0, high=MAX_MILLI, required=False)
+    policy = RulesIn(required=False)
 
 
 class WaitsOut(serializers.Serializer[Any]):  # Any: rows
@@ -40,8 +44,13 @@ class WaitsOut(serializers.Serializer[Any]):  # Any: rows
     evictions_count = serializers.IntegerField(help_text="Stops before the end of a run.")
 
 
+class RefusedByOut(serializers.Serializer[Any]):  # Any: rows
+    rule = serializers.CharField()
+    count = serializers.IntegerField()
+
+
 class ReplayedProjectOut(serializers.Serializer[Any]):  # Any: rows
-    """`project` is empty for all those together whose quotas you do not set."""
+    """`project` is empty for all those together whose quotas, or policies, you do not set."""
 
     project = serializers.CharField(allow_blank=True)
     tenant = serializers.CharField(allow_blank=True)
@@ -50,6 +59,13 @@ class ReplayedProjectOut(serializers.Serializer[Any]):  # Any: rows
     before = WaitsOut(help_text="As it is now.")
     after = WaitsOut(help_text="With the change.")
     longer_s = serializers.IntegerField(help_text="Of the mean; negative for who gains.")
+    refused_count = serializers.IntegerField(
+        help_text="What the policy would refuse; waits are of the rest, before and after."
+    )
+    cut_count = serializers.IntegerField(
+        help_text="Runs of the rest that end sooner, by the policy's run-time limit."
+    )
+    refused_by = RefusedByOut(many=True, help_text="By rule; several may refuse the same.")
 
 
 class ReplayedOut(serializers.Serializer[Any]):  # Any: rows
@@ -69,8 +85,8 @@ class ReplaysApi(ApiView):
     @operation(
         "replays",
         tag="quotas",
-        summary="Who would have waited longer in the last 7 days under another weight or quota"
-        " (who may set it); nothing is stored",
+        summary="Who would have waited longer in the last 7 days under another weight, quota or"
+        " policy (who may set it); nothing is stored",
         takes=ReplayIn,
         answers={200: ReplayedOut},
         problems=(404, 429),
@@ -93,11 +109,24 @@ class ReplaysApi(ApiView):
                     nominal_milli=body["nominal_milli"],
                     at=self.at,
                 )
+            case ["policy"]:
+                return self._of_policy(None, body)
+            case ["policy", "project"]:
+                return self._of_policy(access.project_or_404(self.actor, body["project"]), body)
+            case ["policy", "tenant"]:
+                return self._of_policy(access.tenant_or_404(self.actor, body["tenant"]), body)
         raise Invalid(
-            "Name one change: project or tenant with weight, or project with flavor and"
-            " nominal_milli.",
+            "Name one change: project or tenant with weight, project with flavor and"
+            " nominal_milli, or policy with project, tenant or neither.",
             pointer="",
         )
 
     def _of_weight(self, of: Project | Tenant, body: Out) -> Replayed:
         return replays.of_weight(actor=self.actor, of=of, weight=body["weight"], at=self.at)
+
+    def _of_policy(self, of: Place, body: Out) -> Replayed:
+        rules = rules_of(body["policy"])
+        try:
+            return replays.of_policy(actor=self.actor, of=of, rules=rules, at=self.at)
+        except Invalid as error:
+            raise error.within("/policy") from error

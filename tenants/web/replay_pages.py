@@ -1,5 +1,7 @@
 """The last days played again with another weight, before it is set."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse
@@ -14,6 +16,7 @@ from scheduler.services import replays
 from tenants import access
 from tenants.access import Action, Actor
 from tenants.models import Project, Tenant
+from tenants.web import replayed
 from tenants.web.queue_forms import WeightForm
 
 
@@ -46,9 +49,10 @@ def _replay(request: HttpRequest, actor: Actor, of: Project | Tenant) -> HttpRes
         except Invalid as error:
             form.show(error.problems)
         except TooOften as error:
-            return later(_page(request, of, form, status=429, refused=error.message), error)
+            refused = {"refused": error.message}
+            return later(_page(request, of, form, status=429, found=refused), error)
         else:
-            return _page(request, of, form, replay=found)
+            return _page(request, of, form, found=replayed.shown(found))
     focus_fault(form)
     return _page(request, of, form, status=422)
 
@@ -59,7 +63,7 @@ def _page(
     form: WeightForm,
     *,
     status: int = 200,
-    **found: object,
+    found: Mapping[str, object] = MappingProxyType({}),
 ) -> HttpResponse:
     is_project = isinstance(of, Project)
     set_at = reverse("project-detail" if is_project else "tenant-weight-set", args=[of.id])

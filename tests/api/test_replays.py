@@ -1,10 +1,16 @@
-"""The last week with another weight or quota, by API."""
+"""The last week with another weight, quota or policy, by API."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.test import Client
 
+from controlplane.kernel import clock
+from tenants.access import actor_for
+from tenants.models import User
+from tenants.policy import Rules
+from tenants.services import policies
 from tests import factories
 from tests.conftest import Cast
 
@@ -12,9 +18,11 @@ pytestmark = pytest.mark.usefixtures("one_moment")
 URL = "/api/v1/replays"
 
 
-def asked(cast: Cast, body: dict[str, Any]) -> tuple[int, Any]:  # Any: JSON
+def asked(
+    cast: Cast, body: dict[str, Any], *, by: User | None = None
+) -> tuple[int, Any]:  # Any: JSON
     client = Client()
-    client.force_login(cast.oz)
+    client.force_login(by or cast.oz)
     answer = client.post(URL, body, content_type="application/json")
     return answer.status_code, answer.json()
 
@@ -52,3 +60,53 @@ def test_what_is_no_change_is_refused(cast: Cast, body: dict[str, Any], told: st
     status, problem = asked(cast, filled)
     assert status == 400
     assert told in str(problem)
+
+
+def test_a_policy_is_played_of_a_project_a_tenant_and_the_fleet(cast: Cast) -> None:
+    flavor = factories.flavor()
+    factories.workload(
+        cast.detection, cast.ben, [flavor], submitted_at=clock.now() - timedelta(hours=1)
+    )
+    for place in ({"project": str(cast.detection.id)}, {"tenant": str(cast.vision.id)}, {}):
+        status, told = asked(cast, {**place, "policy": {"images": ["other/*"]}})
+        assert status == 200, told
+        [project] = told["projects"]
+        assert (project["arrivals_count"], project["refused_count"]) == (1, 1)
+        assert project["refused_by"] == [{"rule": "images", "count": 1}]
+
+
+@pytest.mark.parametrize(
+    ("body", "pointer", "told"),
+    [
+        ({"project": "<none>", "policy": {"max_pods": 1}}, "", "no such project"),
+        ({"project": "<project>", "policy": {"max_pods": 9}}, "/policy/max_pods", "more than"),
+        ({"project": "<project>", "policy": {"images": ["a*"]}}, "/policy/images", "no image"),
+        ({"project": "<project>", "policy": {"max_pods": "1"}}, "/policy/max_pods", "whole"),
+        ({"project": "<project>", "policy": {"most": 1}}, "/policy/most", "no such field"),
+        ({"project": "<project>", "policy": 3}, "/policy", "object is wanted"),
+        ({"project": "<project>", "weight": 3, "policy": {}}, "", "Name one change"),
+    ],
+)
+def test_a_policy_that_can_not_be_is_refused_where_it_is_wrong(
+    cast: Cast, body: dict[str, Any], pointer: str, told: str
+) -> None:
+    policies.set_policy(
+        actor=actor_for(user=cast.oz),
+        of=cast.vision,
+        rules=Rules(max_pods=8),
+        version=0,
+        at=factories.AT,
+    )
+    stands_for = {"<project>": str(cast.detection.id), "<none>": str(cast.oz.id)}
+    filled = {key: stands_for.get(str(v), v) for key, v in body.items()}
+    status, problem = asked(cast, filled)
+    assert status == (404 if not pointer and "weight" not in body else 400)
+    assert told in str(problem)
+    assert pointer in str(problem)
+
+
+def test_who_may_say_a_policy_may_play_it(cast: Cast) -> None:
+    body = {"project": str(cast.detection.id), "policy": {"max_pods": 1}}
+    for user, status in ((cast.ada, 200), (cast.ben, 403), (cast.pia, 403), (cast.cleo, 404)):
+        assert asked(cast, body, by=user)[0] == status
+    assert asked(cast, {"policy": {"max_pods": 1}}, by=cast.ada)[0] == 403

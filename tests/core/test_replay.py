@@ -1,5 +1,6 @@
 """Days that are played again: what a change does, and that nothing impossible is played."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from random import Random
 
@@ -10,9 +11,18 @@ from scheduler.core.cycle import plan
 from scheduler.core.faults import faults
 from scheduler.core.plan import Plan
 from scheduler.core.policy import Policy
-from scheduler.core.replay import DAY_S, Arrival, Memory, Played, Replay, Waits, replay
+from scheduler.core.replay import (
+    DAY_S,
+    NOTHING,
+    Arrival,
+    Memory,
+    Played,
+    Replay,
+    Waits,
+    replay,
+)
 from scheduler.core.snapshot import PastView, Snapshot
-from scheduler.core.units import CohortId, FlavorId, ProjectId
+from scheduler.core.units import CohortId, FlavorId, ProjectId, WorkloadId
 from scheduler.core.whatif import granted, weighted
 from tests.core.build import AT, Quota, cohort, job, node, pods, queue, snapshot
 
@@ -56,6 +66,7 @@ def play(
     *,
     hours: int = 24,
     memory: Memory = NO_MEMORY,
+    otherwise: Mapping[WorkloadId, Arrival | None] = NOTHING,
 ) -> Replay:
     return replay(
         before=before,
@@ -64,6 +75,7 @@ def play(
         policy=Policy(),
         memory=memory,
         until=before.at + hours * HOUR,
+        otherwise=otherwise,
     )
 
 
@@ -144,6 +156,63 @@ def test_what_was_used_before_counts_too() -> None:
     memory = Memory(kept=2**29)
     found = play(before, replace(before, queues=queues), arrivals, memory=memory)
     assert of(found, B).after.mean_s < of(found, B).before.mean_s
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_what_comes_no_otherwise_changes_no_play(seed: int) -> None:
+    """Nor does it that more is said not to come than comes."""
+    arrivals = crowd(seed)
+    same = {each.pending.id: each for each in arrivals} | {WorkloadId("never"): None}
+    assert play(fleet(), fleet(), arrivals, otherwise=same) == play(fleet(), fleet(), arrivals)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_what_does_not_come_is_as_if_nobody_had_submitted_it(seed: int) -> None:
+    arrivals = crowd(seed)
+    refused = [each for each in arrivals if each.pending.project == A][::2]
+    otherwise = dict.fromkeys(each.pending.id for each in refused)
+    found = play(fleet(), fleet(), arrivals, otherwise=otherwise)
+    without = play(fleet(), fleet(), [each for each in arrivals if each not in refused])
+    assert [each.after for each in found.projects] == [each.before for each in without.projects]
+    assert [each.refused_count for each in found.projects] == [len(refused), 0]
+    assert of(found, B).before == of(play(fleet(), fleet(), arrivals), B).before
+    assert of(found, B).after != of(found, B).before
+    assert of(found, A).arrivals_count == of(without, A).arrivals_count + len(refused)
+
+
+def test_of_whom_all_is_refused_no_wait_is_told() -> None:
+    arrivals = [comes("w0", "a", gpus=4), comes("w1", "a", gpus=4), comes("w2", "b")]
+    otherwise = dict.fromkeys(each.pending.id for each in arrivals[:2])
+    found = play(fleet(), fleet(), arrivals, otherwise=otherwise)
+    assert of(found, A) == Played(A, 2, Waits(0, 0, 0, 0), Waits(0, 0, 0, 0), refused_count=2)
+    assert of(found, B).refused_count == 0
+    assert of(found, B).after.mean_s < of(found, B).before.mean_s
+
+
+def test_what_runs_shorter_makes_room_sooner() -> None:
+    arrivals = [comes(f"w{n}", "a", gpus=4, run_s=4 * HOUR) for n in range(3)]
+    otherwise = {each.pending.id: replace(each, run_s=HOUR) for each in arrivals}
+    found = of(play(fleet(), fleet(), arrivals, otherwise=otherwise), A)
+    assert (found.cut_count, found.refused_count) == (3, 0)
+    assert 4 * HOUR <= found.before.mean_s <= 4 * HOUR + 200
+    assert HOUR <= found.after.mean_s <= HOUR + 200
+    assert found.after.evictions_count == 0
+
+
+def test_another_priority_goes_first_in_the_other_alone() -> None:
+    """The last of three, a short one, waits for the long one, or stops what runs."""
+    runs_s = {"w0": HOUR, "w1": 4 * HOUR, "w2": HOUR}
+    arrivals = [
+        comes(name, "a", after_s=nth, run_s=run_s, gpus=4)
+        for nth, (name, run_s) in enumerate(runs_s.items())
+    ]
+    last = arrivals[-1]
+    first = replace(last, pending=replace(last.pending, priority=100))
+    found = of(play(fleet(), fleet(), arrivals, otherwise={last.pending.id: first}), A)
+    assert 2 * HOUR <= found.before.mean_s <= 2 * HOUR + 300
+    assert found.after.mean_s < HOUR
+    assert (found.before.evictions_count, found.after.evictions_count) == (0, 1)
+    assert found.cut_count == found.refused_count == 0
 
 
 def test_what_never_starts_waits_until_the_end() -> None:

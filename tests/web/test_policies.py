@@ -1,5 +1,7 @@
 """/policy, and that of each tenant and project: what holds, the form, and what is refused."""
 
+from datetime import timedelta
+
 import pytest
 from django.urls import reverse
 
@@ -128,3 +130,27 @@ def test_what_was_said_from_above_is_shown_without_a_form(browse: Browse, cast: 
     assert answer.context["form"] is None
     assert "said by who is above it" in answer.content.decode()
     assert browse(owner).post(of_detection(cast), {**SAVE, "version": "1"}).status_code == 403
+
+
+@pytest.mark.usefixtures("one_moment", "settled")
+def test_the_last_week_is_played_with_it(browse: Browse, cast: Cast, shop: Shop) -> None:
+    type(shop.waiting).objects.update(submitted_at=clock.now() - timedelta(hours=2))
+    answer = browse(cast.ada).post(
+        of_detection(cast), {**EMPTY, "play": "yes", "required_labels": "team"}, headers=HTMX
+    )
+    assert answer.status_code == 200
+    told = " ".join(answer.content.decode().split())
+    assert "<html" not in told
+    assert "Labels that are wanted: 2" in told
+    assert "nothing of it would come" in told
+    assert 'name="save"' in told
+    assert not SubmitPolicy.objects.exists()
+
+
+def test_what_can_not_be_is_not_played_either(browse: Browse, cast: Cast) -> None:
+    answer = browse(cast.ada).post(
+        of_detection(cast), {**EMPTY, "play": "yes", "max_run_time_s": "91 d"}
+    )
+    assert answer.status_code == 422
+    assert "is not between 1 and 7,776,000." in answer.content.decode()
+    assert browse(cast.ben).post(of_detection(cast), {**EMPTY, "play": "y"}).status_code == 403
