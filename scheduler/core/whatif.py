@@ -72,8 +72,18 @@ def later(snapshot: Snapshot, time: int) -> Snapshot:
 
 def granted(snapshot: Snapshot, project: ProjectId, flavor: FlavorId, milli: int) -> Snapshot:
     """The same fleet when the project's nominal quota is so much larger."""
+    none = QuotaView(flavor, 0, borrowing_limit_milli=0)
+    quotas = (
+        quota for queue in snapshot.queues if queue.project == project for quota in queue.quotas
+    )
+    there = next((quota for quota in quotas if quota.flavor == flavor), none)
+    return requoted(snapshot, project, replace(there, nominal_milli=there.nominal_milli + milli))
+
+
+def requoted(snapshot: Snapshot, project: ProjectId, quota: QuotaView) -> Snapshot:
+    """The same fleet when that is the project's quota of its flavor."""
     queues = (
-        _with_quota(queue, flavor, milli) if queue.project == project else queue
+        _with_quota(queue, quota) if queue.project == project else queue
         for queue in snapshot.queues
     )
     return replace(snapshot, queues=tuple(queues))
@@ -127,16 +137,10 @@ def accepting(
     return asks, replace(snapshot, queues=tuple(queues))
 
 
-def _with_quota(queue: QueueView, flavor: FlavorId, milli: int) -> QueueView:
-    if all(quota.flavor != flavor for quota in queue.quotas):
-        quota = QuotaView(flavor, milli, borrowing_limit_milli=0)
+def _with_quota(queue: QueueView, quota: QuotaView) -> QueueView:
+    if all(each.flavor != quota.flavor for each in queue.quotas):
         return replace(queue, quotas=(*queue.quotas, quota))
     return replace(
         queue,
-        quotas=tuple(
-            replace(quota, nominal_milli=quota.nominal_milli + milli)
-            if quota.flavor == flavor
-            else quota
-            for quota in queue.quotas
-        ),
+        quotas=tuple(quota if each.flavor == quota.flavor else each for each in queue.quotas),
     )

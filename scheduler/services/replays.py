@@ -9,19 +9,20 @@ from time import perf_counter
 
 from clusters.models import Flavor
 from scheduler.core.replay import Arrival, Memory, Played, Replay, Waits, replay
-from scheduler.core.snapshot import PastView, Snapshot
+from scheduler.core.snapshot import PastView, QuotaView, Snapshot
 from scheduler.core.units import CohortId, FlavorId, ProjectId
-from scheduler.core.whatif import granted, weighted
+from scheduler.core.whatif import requoted, weighted
 from scheduler.selectors import arrivals, policy
 from scheduler.selectors.load import load
 from scheduler.services import asking, policy_changes
 from scheduler.services.policy_changes import Coming
 from tenants import access
 from tenants.access import Action, Actor, Place
-from tenants.models import Project, Quota, Tenant
+from tenants.models import Project, Tenant
 from tenants.policy import Rules
 from tenants.selectors import past
 from tenants.services import policies, quotas, weights
+from tenants.services.quotas import Amounts
 
 BACK = timedelta(days=7)
 BUDGET_S = 10.0
@@ -87,15 +88,19 @@ def of_weight(*, actor: Actor, of: Project | Tenant, weight: int, at: datetime) 
 
 
 def of_quota(
-    *, actor: Actor, project: Project, flavor: Flavor, nominal_milli: int, at: datetime
+    *, actor: Actor, project: Project, flavor: Flavor, amounts: Amounts, at: datetime
 ) -> Replayed:
-    """With another nominal quota of a project. Raises as `of_weight`."""
+    """With another quota of a project. Raises as `of_weight`."""
     access.authorize(actor, Action.EDIT_QUOTA, project=project)
-    quotas.check(quotas.Amounts(nominal_milli=nominal_milli))
-    quota = Quota.objects.filter(project=project, flavor=flavor).first()
-    more = nominal_milli - (quota.nominal_milli if quota else 0)
-    ids = ProjectId(str(project.id)), FlavorId(str(flavor.id))
-    return _replayed(actor, _Change(fleet=lambda fleet: granted(fleet, *ids, more)), at)
+    quotas.check(amounts)
+    id = ProjectId(str(project.id))
+    quota = QuotaView(
+        FlavorId(str(flavor.id)),
+        amounts.nominal_milli,
+        amounts.borrowing_limit_milli,
+        amounts.lending_limit_milli,
+    )
+    return _replayed(actor, _Change(fleet=lambda fleet: requoted(fleet, id, quota)), at)
 
 
 def of_policy(*, actor: Actor, of: Place, rules: Rules, at: datetime) -> Replayed:

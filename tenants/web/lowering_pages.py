@@ -13,20 +13,21 @@ from controlplane.kernel.errors import Conflict, Invalid, NotFound
 from controlplane.kernel.htmx import focus_fault, go, later, page, partial
 from controlplane.kernel.throttle import TooOften
 from scheduler.selectors import guarantees
-from scheduler.services import lowering
+from scheduler.services import lowering, replays
 from tenants import access
 from tenants.access import Action, Actor
 from tenants.models import Project, Tenant
 from tenants.services import quotas
+from tenants.web import replayed
 from tenants.web.lowering_api import shown
 from tenants.web.lowering_forms import LoweringForm
 
 
 @page("GET", "HEAD", "POST")
 def project_quota(request: HttpRequest, id: UUID, flavor: str) -> HttpResponse:
-    """A POST tells who would be preempted, and sets the quota only if that was told of the same
-    amounts before. 422 with the form when it can't be so, 409 when somebody else set it
-    meanwhile."""
+    """A POST tells who would be preempted, with `play` who would have waited longer in the last
+    days, and sets the quota only if the first was told of the same amounts before. 422 with the
+    form when it can't be so, 409 when somebody else set it meanwhile."""
     actor = actor_of(request)
     project = access.project_or_404(actor, id)
     access.authorize(actor, Action.EDIT_QUOTA, project=project)
@@ -60,21 +61,15 @@ def _quota(
         there = quotas.of(owner=owner, flavor=flavor)
         return _page(request, LoweringForm.of(there, at=at), context)
     form = LoweringForm(request.POST, request.FILES)
+    if isinstance(owner, Project):
+        form.beside |= {"play"}
     status = 422
     if form.is_valid():
         try:
             amounts, version = form.amounts(at=at), form.cleaned_data["version"]
-            if request.POST.get("seen") != form.asked():
-                found = lowering.preview(
-                    actor=actor,
-                    owner=owner,
-                    flavor=flavor,
-                    amounts=amounts,
-                    at=at,
-                    version=version,
-                )
-                context["found"] = shown(found, enforce_at=amounts.enforce_at)
-                return _page(request, form, context)
+            if "play" in request.POST or request.POST.get("seen") != form.asked():
+                found = _found(request, actor, owner, flavor, amounts, version)
+                return _page(request, form, context | found)
             _set(actor, owner, flavor, amounts, version)
         except TooOften as error:
             answer = _page(request, form, context | {"refusal": error.message}, status=429)
@@ -92,6 +87,27 @@ def _quota(
             return go(request, reverse("quota-list"))
     focus_fault(form)
     return _page(request, form, context, status=status)
+
+
+def _found(
+    request: HttpRequest,
+    actor: Actor,
+    owner: Project | Tenant,
+    flavor: Flavor,
+    amounts: quotas.Amounts,
+    version: int,
+) -> dict[str, object]:
+    """What it would do: to whom in the last days, or to what runs now."""
+    at = clock.now()
+    if isinstance(owner, Project) and "play" in request.POST:
+        played = replays.of_quota(
+            actor=actor, project=owner, flavor=flavor, amounts=amounts, at=at
+        )
+        return replayed.shown(played)
+    found = lowering.preview(
+        actor=actor, owner=owner, flavor=flavor, amounts=amounts, at=at, version=version
+    )
+    return {"found": shown(found, enforce_at=amounts.enforce_at)}
 
 
 def _set(

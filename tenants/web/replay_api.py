@@ -14,7 +14,8 @@ from scheduler.services import replays
 from scheduler.services.replays import Replayed
 from tenants import access
 from tenants.access import Place
-from tenants.models import Project, Tenant
+from tenants.models import Project, Quota, Tenant
+from tenants.services import quotas
 from tenants.services.quotas import MAX_MILLI
 from tenants.services.weights import MAX_WEIGHT
 from tenants.web.policy_api import RulesIn, rules_of
@@ -22,16 +23,25 @@ from tenants.web.quota_api import flavor_named
 
 type Out = dict[str, Any]  # Any: JSON values
 
+_QUOTA = {"project", "flavor", "nominal_milli"}
+_LIMITS = {"borrowing_limit_milli", "lending_limit_milli"}
+
 
 class ReplayIn(StrictSerializer):
-    """One change: a weight, of a project or a tenant; a project's nominal quota of a flavor; or a
-    policy, of a project, of a tenant, or without either of the fleet."""
+    """One change: a weight, of a project or a tenant; a project's quota of a flavor; or a policy,
+    of a project, of a tenant, or without either of the fleet."""
 
     project = serializers.UUIDField(required=False)
     tenant = serializers.UUIDField(required=False)
     weight = Integer(low=1, high=MAX_WEIGHT, required=False)
     flavor = serializers.CharField(max_length=63, required=False)
-    nominal_milli = Integer(low=0, high=MAX_MILLI, required=False)
+    nominal_milli = Integer(high=MAX_MILLI, required=False)
+    borrowing_limit_milli = Integer(
+        high=MAX_MILLI, required=False, allow_null=True, help_text="Left out: as it is."
+    )
+    lending_limit_milli = Integer(
+        high=MAX_MILLI, required=False, allow_null=True, help_text="Left out: as it is."
+    )
     policy = RulesIn(required=False)
 
 
@@ -101,14 +111,8 @@ class ReplaysApi(ApiView):
                 return self._of_weight(of, body)
             case ["tenant", "weight"]:
                 return self._of_weight(access.tenant_or_404(self.actor, body["tenant"]), body)
-            case ["flavor", "nominal_milli", "project"]:
-                return replays.of_quota(
-                    actor=self.actor,
-                    project=access.project_or_404(self.actor, body["project"]),
-                    flavor=flavor_named(body["flavor"]),
-                    nominal_milli=body["nominal_milli"],
-                    at=self.at,
-                )
+            case names if _QUOTA <= set(names) <= _QUOTA | _LIMITS:
+                return self._of_quota(body)
             case ["policy"]:
                 return self._of_policy(None, body)
             case ["policy", "project"]:
@@ -123,6 +127,16 @@ class ReplaysApi(ApiView):
 
     def _of_weight(self, of: Project | Tenant, body: Out) -> Replayed:
         return replays.of_weight(actor=self.actor, of=of, weight=body["weight"], at=self.at)
+
+    def _of_quota(self, body: Out) -> Replayed:
+        project = access.project_or_404(self.actor, body["project"])
+        flavor = flavor_named(body["flavor"])
+        there = quotas.of(owner=project, flavor=flavor) or Quota(borrowing_limit_milli=0)
+        limits = {name: body.get(name, getattr(there, name)) for name in _LIMITS}
+        amounts = quotas.Amounts(nominal_milli=body["nominal_milli"], **limits)
+        return replays.of_quota(
+            actor=self.actor, project=project, flavor=flavor, amounts=amounts, at=self.at
+        )
 
     def _of_policy(self, of: Place, body: Out) -> Replayed:
         rules = rules_of(body["policy"])

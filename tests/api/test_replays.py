@@ -37,6 +37,12 @@ def test_a_weight_and_a_quota_are_played(cast: Cast) -> None:
         {"project": project, "weight": 3},
         {"tenant": str(cast.vision.id), "weight": 3},
         {"project": project, "flavor": flavor.name, "nominal_milli": 0},
+        {
+            "project": project,
+            "flavor": flavor.name,
+            "nominal_milli": 1,
+            "lending_limit_milli": None,
+        },
     ):
         status, told = asked(cast, body)
         assert status == 200, told
@@ -51,6 +57,7 @@ def test_a_weight_and_a_quota_are_played(cast: Cast) -> None:
         ({"project": "<project>", "tenant": "<project>", "weight": 3}, "Name one change"),
         ({"project": "<project>", "flavor": "h100"}, "Name one change"),
         ({"project": "<project>", "flavor": "none", "nominal_milli": 1}, "no such flavor"),
+        ({"project": "<project>", "weight": 3, "lending_limit_milli": 1}, "Name one change"),
         ({"project": "<project>", "weight": 1001}, "1000"),
         ({"project": "<project>", "weight": 3, "wait": 1}, "wait"),
     ],

@@ -16,6 +16,7 @@ from scheduler.services import replays
 from scheduler.services.replays import BACK, Replayed, Told
 from tenants.access import actor_for
 from tenants.models import PastUse, Project, Role, User
+from tenants.services.quotas import Amounts
 from tests import factories
 from tests.conftest import Cast
 from tests.factories import AT
@@ -44,6 +45,10 @@ def ran(
         within, by, [flavor], "ran", state=State.SUCCEEDED, gpus=4,
         submitted_at=came, started_at=came, ended_at=came + took,
     )  # fmt: skip
+
+
+def amounts_of(nominal: int, borrow: int | None = None, lend: int | None = None) -> Amounts:
+    return Amounts(nominal_milli=nominal, borrowing_limit_milli=borrow, lending_limit_milli=lend)
 
 
 def both_want_all(cast: Cast, h100: Flavor) -> None:
@@ -87,9 +92,28 @@ def test_a_quota_is_tried_too(cast: Cast, h100: Flavor) -> None:
     both_want_all(cast, h100)
     actor = actor_for(user=cast.oz)
     found = replays.of_quota(
-        actor=actor, project=cast.dialogue, flavor=h100, nominal_milli=4000, at=NOW
+        actor=actor, project=cast.dialogue, flavor=h100, amounts=amounts_of(4000), at=NOW
     )
     assert told(found, cast.dialogue).longer_s < 0 < told(found, cast.detection).longer_s
+
+
+def test_limits_of_a_quota_are_tried_with_it(cast: Cast, h100: Flavor) -> None:
+    """Who may borrow nothing starts nothing; of what nobody lends nobody else does."""
+    both_want_all(cast, h100)
+    actor = actor_for(user=cast.oz)
+    found = replays.of_quota(
+        actor=actor, project=cast.dialogue, flavor=h100, amounts=amounts_of(0, 0), at=NOW
+    )
+    assert told(found, cast.dialogue).after.waiting_count == 4
+    assert told(found, cast.detection).longer_s < 0
+    found = replays.of_quota(
+        actor=actor,
+        project=Project.objects.get(name="Spare"),
+        flavor=h100,
+        amounts=amounts_of(4000, 0, 0),
+        at=NOW,
+    )
+    assert [each.after.waiting_count for each in found.projects] == [4, 4]
 
 
 def test_what_is_played_is_what_had_not_ended_by_then_and_ever_ran(
@@ -192,12 +216,12 @@ def test_who_may_not_set_it_may_not_try_it(cast: Cast, h100: Flavor) -> None:
     with pytest.raises(NotAllowed):
         replays.of_quota(
             actor=actor_for(user=cast.ada), project=cast.detection, flavor=h100,
-            nominal_milli=1, at=NOW,
+            amounts=amounts_of(1), at=NOW,
         )  # fmt: skip
     with pytest.raises(Invalid):
         replays.of_quota(
             actor=actor_for(user=cast.oz), project=cast.detection, flavor=h100,
-            nominal_milli=-1, at=NOW,
+            amounts=amounts_of(-1), at=NOW,
         )  # fmt: skip
 
 

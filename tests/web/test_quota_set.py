@@ -205,3 +205,19 @@ def test_it_may_be_asked_so_often(
     answers = [client.post(url(cast), form()) for _ in range(2)]
     assert [answer.status_code for answer in answers] == [200, 429]
     assert answers[1].headers["Retry-After"]
+
+
+def test_the_last_week_is_played_with_it_and_nothing_is_set(browse: Browse, cast: Cast) -> None:
+    page = browse(cast.oz).post(url(cast), form(play="yes"), headers=HTMX).content.decode()
+    assert "The last week with it" in page
+    assert "Detection" in page
+    assert "Set the quota" not in page
+    assert Quota.objects.get().nominal_milli == 16_000
+
+
+def test_a_tenants_quota_is_not_played(browse: Browse, cast: Cast) -> None:
+    client, at = browse(cast.oz), reverse("tenant-quota", args=[cast.vision.id, "h100-80gb"])
+    assert "Play the last week" not in client.get(at).content.decode()
+    answer = client.post(at, form(version="0", play="yes"))
+    assert answer.status_code == 422
+    assert "There is no such field" in answer.content.decode()
