@@ -21,6 +21,7 @@ BROAD_EXCEPTS = {
     "scheduler/loop/catching.py": "a group that breaks is logged and refused; the others go on",
     "scheduler/loop/defrag.py": "one that fails is told and ended; the cycle after it goes on",
     "scheduler/loop/readers.py": "the edge of a reading thread; the writer raises it again",
+    "tenants/services/apart.py": "a row that fails is logged, and due again; the others go on",
 }
 # Where a query's keyword comes from a variable.
 COMPUTED_FILTERS = {

@@ -4,7 +4,6 @@ from datetime import datetime, timedelta
 from importlib import import_module
 from math import inf
 from typing import Any
-from uuid import UUID
 
 import pytest
 from django.db import connection, transaction
@@ -16,7 +15,7 @@ from clusters.models import Flavor
 from controlplane.audit.models import AuditEvent
 from controlplane.kernel.errors import Conflict, Invalid, NotAllowed, NotFound
 from tenants.access import Actor, actor_for
-from tenants.models import Grant, Quota, QuotaRequest, User
+from tenants.models import Quota, QuotaRequest, User
 from tenants.services import grants, quotas, requests
 from tenants.services.grants import Allotment
 from tenants.services.quotas import VersionMismatch
@@ -188,25 +187,6 @@ class TestTime:
         assert nominal() == 16_000
         grants.begin_and_end_due(at=AT + 3 * DAY)
         assert nominal() == 0
-
-    def test_one_that_fails_keeps_no_other(
-        self, cast: Cast, h100: Flavor, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        factories.quota(cast.detection, h100, 8000)
-        grant(cast, ask(cast, h100, until_at=AT + DAY))
-        grant(cast, ask(cast, h100, 20_000, until_at=AT + 2 * DAY))
-        end, sooner = grants._end, Grant.objects.order_by("until_at")[0]
-
-        def fails(id: UUID, **at: Any) -> bool:  # Any: as it takes
-            if id == sooner.id:
-                raise ValueError("No.")
-            return end(id, **at)
-
-        with monkeypatch.context() as patched:
-            patched.setattr(grants, "_end", fails)
-            assert grants.begin_and_end_due(at=AT + 3 * DAY) == 1
-        assert grants.begin_and_end_due(at=AT + 3 * DAY) == 1
-        assert nominal() == 8000
 
     def test_one_whose_whole_time_was_slept_through_never_begins(
         self, cast: Cast, h100: Flavor
