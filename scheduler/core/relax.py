@@ -275,9 +275,11 @@ class _Search:
         names = {flavor.id: flavor.name for flavor in self._snapshot.flavors}
         wanted = {each for o in request.options[:MOST_OPTIONS] for each in self._lacks(o)}
         for amount, flavor in sorted(wanted):
-            more = granted(self._snapshot, self._pending.project, flavor, amount)
-            decision = self._trials.decide(self._pending, more)
+            more = partial(granted, self._snapshot, self._pending.project, flavor)
+            decision = self._trials.decide(self._pending, more(amount))
             starts = isinstance(decision, Admit)
+            if starts:  # a gang may start smaller with less
+                amount = self._trials.least(self._pending, amount, more)
             if starts or _evicts(decision):
                 yield Relaxation(Change.QUOTA, None, amount, Unit.MILLI, names[flavor], starts)
                 return

@@ -58,6 +58,18 @@ class Trials:
         return least
 
 
+    def least(self, asks: PendingView, most: int, of: Callable[[int], Snapshot]) -> int:
+        """The smallest number that makes a fleet in which it starts, if what is more does too; of
+        `most` that is known, and is the answer where one less does not, at the cost of a plan."""
+        if not self.starts(asks, of(most - 1)):
+            return most
+        less, most = 0, most - 1
+        while most - less > 1 and not self.is_spent:
+            middle = (less + most) // 2
+            less, most = (less, middle) if self.starts(asks, of(middle)) else (middle, most)
+        return most
+
+
 def later(snapshot: Snapshot, time: int) -> Snapshot:
     """The fleet then, if nothing new starts: without what has ended by its run-time limit, and
     without what is being given back. Budgets in safe mode are charged for what ran meanwhile."""

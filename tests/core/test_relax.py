@@ -274,6 +274,7 @@ def test_what_is_said_to_help_helps(of: Snapshot, guard_s: int | None) -> None:
 @given(of=snapshots())
 @example(of=fleet(22506, 2, 1))  # what is used is beyond what the fleet has
 @example(of=fleet(23811, 3, 4))  # two flavors are lent on, one is lacking
+@example(of=fleet(18832, 0, 7))  # a gang starts smaller with less
 def test_a_thousandth_less_of_quota_would_not_do_for_who_waits_alone(of: Snapshot) -> None:
     for asked in of.pending:
         alone = replace(of, pending=(asked,))
