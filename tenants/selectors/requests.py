@@ -6,13 +6,22 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from uuid import UUID
 
-from django.db.models import IntegerField, OuterRef, QuerySet, Subquery, Value
+from django.db.models import (
+    BooleanField,
+    ExpressionWrapper,
+    IntegerField,
+    OuterRef,
+    Q,
+    QuerySet,
+    Subquery,
+    Value,
+)
 from django.db.models.functions import Coalesce
 
 from controlplane.kernel.errors import NotFound
 from tenants import access, pricing
 from tenants.access import Action, Actor
-from tenants.models import Delegation, Grant, Quota, QuotaRequest
+from tenants.models import Delegation, Grant, Project, Quota, QuotaRequest
 from tenants.selectors import chains, deciders, delegations, prices, tree
 from tenants.selectors.chains import Chain
 from tenants.selectors.open_chains import open_chains
@@ -172,10 +181,14 @@ def cost(*, request: QuotaRequest, nominal_milli: int, at: datetime) -> Cost | N
 def open_lines(
     *, actor: Actor, at: datetime, detailed: bool = False, limit: int = MOST_OPEN
 ) -> tuple[QuotaRequestLine, ...]:
-    """What waits for an answer, oldest first; `detailed` with its steps and what it would cost.
-    Five queries, or ten, one where nothing waits; two more where the actor stands in."""
+    """What waits for an answer, oldest first: before others the actor's own, and where they may
+    decide by a role of theirs; `detailed` with its steps and what it would cost. Five queries, or
+    ten, one where nothing waits; two more where the actor stands in."""
     rows = access.for_actor(QuotaRequest.objects.filter(decision=""), actor=actor)
-    found = _related(rows.order_by("id")[:limit])
+    decided = Project.objects.filter(access.visible_projects(actor, Action.DECIDE_REQUEST))
+    theirs = Q(requested_by=actor.user) | Q(project__in=decided.values("id"))
+    of_others = ExpressionWrapper(~theirs, output_field=BooleanField())
+    found = _related(rows.order_by(of_others, "id")[:limit])
     quotas = _current(found)
     costs = _costs(found, quotas, at=at) if detailed else {}
     of = chains.chains(actor=actor, requests=found)

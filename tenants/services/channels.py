@@ -17,6 +17,7 @@ from tenants import access
 from tenants.access import Action, Actor, Place
 from tenants.models import TOLD, Channel, ChannelKind, Delivery, Event, Notice
 from tenants.services import trail, webhooks
+from tenants.services.places import taken
 from tenants.services.webhooks import Target
 
 MAX_CHANNELS = 20
@@ -58,12 +59,12 @@ def make(
     box = orjson.dumps({"url": url, "secret": secret})
     channel.sealed = seal(_seal_key(), box, context=channel.context)
     with transaction.atomic():
-        there = Channel.objects.filter(project=project, tenant=tenant)
-        if there.filter(name=name).exists():
-            raise Conflict(f"There is a channel {name} already.")
-        if there.count() >= MAX_CHANNELS:
+        with taken(
+            "channel_name_once", message=f"There is a channel {name} already.", pointer="/name"
+        ):
+            channel.save(force_insert=True)
+        if Channel.objects.filter(project=project, tenant=tenant).count() > MAX_CHANNELS:
             raise Invalid(f"There are {MAX_CHANNELS} channels here; remove one first.")
-        channel.save(force_insert=True)
         _record(actor, channel, "channel.make", at)
     return channel, secret
 

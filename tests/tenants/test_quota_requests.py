@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 import pytest
 from django.db import IntegrityError, transaction
@@ -13,6 +14,7 @@ from controlplane.kernel import hints
 from controlplane.kernel.errors import Conflict, Invalid, NotAllowed, NotFound
 from tenants.access import Actor, actor_for
 from tenants.models import Decision, Quota, QuotaRequest, Role, Scope, User
+from tenants.selectors import requests as selectors
 from tenants.services import quotas, requests, steps
 from tenants.services.grants import Allotment
 from tenants.services.requests import Given
@@ -224,3 +226,23 @@ def test_who_operates_less_than_the_fleet_raises_no_guarantee(cast: Cast, h100: 
     assert Quota.objects.get().nominal_milli == 8000
     assert set_to(6000, otto) == 6000
     assert set_to(9000, cast.oz) == 9000
+
+
+def test_of_many_that_wait_ones_own_and_those_to_decide_come_first(
+    cast: Cast, h100: Flavor
+) -> None:
+    other = factories.project(cast.vision, "Other")
+    old = [factories.quota_request(other, h100, cast.ada) for _ in range(3)]
+    own = factories.quota_request(cast.detection, h100, cast.ben)
+    lea = factories.user("lea")
+    factories.member(lea, Role.APPROVER, at=cast.detection)
+    factories.member(lea, Role.VIEWER, at=other)
+    factories.member(cast.ben, Role.VIEWER, at=other)
+
+    def first(of: User, count: int) -> list[UUID]:
+        lines = selectors.open_lines(actor=actor_for(user=of), at=factories.AT, limit=count)
+        return [line.id for line in lines]
+
+    for of in (cast.ben, lea):
+        assert first(of, 2) == [own.id, old[0].id]
+    assert first(cast.pia, 2) == [old[0].id, old[1].id]
