@@ -57,7 +57,6 @@ class Trials:
             least, most = (middle, most) if self.starts(of(middle)) else (least, middle - 1)
         return least
 
-
     def least(self, asks: PendingView, most: int, of: Callable[[int], Snapshot]) -> int:
         """The smallest number that makes a fleet in which it starts, if what is more does too; of
         `most` that is known, and is the answer where one less does not, at the cost of a plan."""
