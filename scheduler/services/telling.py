@@ -71,7 +71,12 @@ def of_work(*, at: datetime) -> int:
     if begun >= until:
         return 0
     Told.objects.filter(reader=told.reader).update(until=until)
-    return sum(_tell(each, at=at) for each in _stretches(begun, until))
+    stretches = _stretches(begun, until)
+    projects = Project.objects.in_bulk({each.project for each in stretches})
+    people = User.objects.in_bulk({each.submitter for each in stretches})
+    return sum(
+        _tell(each, projects[each.project], people[each.submitter], at=at) for each in stretches
+    )
 
 
 def _stretches(begun: UUID, until: UUID) -> list[_Stretch]:
@@ -82,7 +87,7 @@ def _stretches(begun: UUID, until: UUID) -> list[_Stretch]:
         return [_Stretch(*row) for row in cursor.fetchall()]
 
 
-def _tell(of: _Stretch, *, at: datetime) -> bool:
+def _tell(of: _Stretch, project: Project, submitter: User, *, at: datetime) -> bool:
     body = {
         "count": of.count,
         "failed": of.failed,
@@ -92,8 +97,8 @@ def _tell(of: _Stretch, *, at: datetime) -> bool:
     return notices.of_work(
         Event(of.event),
         f"{of.event}:{of.first}",
-        project=Project.objects.get(id=of.project),
-        submitter=User.objects.get(id=of.submitter),
+        project=project,
+        submitter=submitter,
         body=body,
         at=at,
     )

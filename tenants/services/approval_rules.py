@@ -91,7 +91,7 @@ def authorize(actor: Actor, tenant: Tenant | None) -> None:
 def _asks_below(actor: Actor, tenant: Tenant | None) -> bool:
     own = QuotaRequest.objects.filter(decision="", requested_by=actor.user)
     if tenant is not None:
-        own = own.filter(project__tenant__in=[tenant.id, *actor.tenants_below(tenant.id)])
+        own = own.filter(project__tenant__in=actor.tenants_below(tenant.id))
     return own.exists()
 
 
