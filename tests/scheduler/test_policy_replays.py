@@ -1,6 +1,6 @@
 """The last days played again under another policy: what comes, how, and what is told of it."""
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -9,12 +9,10 @@ from django.test.utils import CaptureQueriesContext
 
 from clusters.models import Flavor
 from controlplane.kernel.errors import Invalid, NotAllowed, NotFound
-from scheduler.core.lifecycle import State
-from scheduler.models import Workload
 from scheduler.selectors import arrivals
 from scheduler.services import policy_changes, policy_trials, replays, submissions
 from scheduler.services.policy_changes import Coming
-from scheduler.services.replays import BACK, RefusedBy, Replayed, Told
+from scheduler.services.replays import BACK, RefusedBy, Replayed
 from tenants.access import Place, actor_for
 from tenants.models import Project, Role, SubmitPolicy, User
 from tenants.policy import Rules
@@ -23,38 +21,20 @@ from tenants.services import policies
 from tests import factories
 from tests.conftest import Cast
 from tests.factories import AT
+from tests.scheduler.played import HOUR, NOW, four, ran, told
 
 pytestmark = pytest.mark.usefixtures("one_moment")
-
-HOUR = timedelta(hours=1)
-NOW = AT + timedelta(days=2)
 
 
 @pytest.fixture
 def h100(cast: Cast) -> Flavor:
-    """Four of them, which a third tenant lends to who wants them."""
-    flavor = factories.flavor()
-    factories.node(factories.cluster(), "n1", gpus=4)
-    for project in (cast.detection, cast.dialogue):
-        factories.quota(project, flavor, 0)
-    factories.quota(factories.project(factories.tenant("Pool"), "Spare"), flavor, 4000)
-    return flavor
-
-
-def ran(
-    within: Project, flavor: Flavor, *, by: User, came: datetime = AT, took: timedelta = HOUR,
-    **fields: Any,  # of a workload
-) -> Workload:  # fmt: skip
-    return factories.workload(
-        within, by, [flavor], "ran", state=State.SUCCEEDED, gpus=4,
-        submitted_at=came, started_at=came, ended_at=came + took, **fields,
-    )  # fmt: skip
+    return four(cast)
 
 
 def both_want_all(cast: Cast, h100: Flavor, **fields: Any) -> None:
     for nth in range(4):
         for project in (cast.detection, cast.dialogue):
-            ran(project, h100, by=cast.ben, came=AT + nth * HOUR, **fields)
+            ran(project, cast.ben, h100, came=AT + nth * HOUR, **fields)
 
 
 def say(cast: Cast, of: Place, **rules: Any) -> None:
@@ -65,10 +45,6 @@ def say(cast: Cast, of: Place, **rules: Any) -> None:
 
 def played(user: User, of: Place, *, at: datetime = NOW, **rules: Any) -> Replayed:
     return replays.of_policy(actor=actor_for(user=user), of=of, rules=Rules(**rules), at=at)
-
-
-def told(found: Replayed, project: Project) -> Told:
-    return next(each for each in found.projects if each.project == project.name)
 
 
 def coming(cast: Cast, of: Place, **rules: Any) -> Coming:
@@ -116,8 +92,8 @@ def test_a_lower_limit_ends_the_runs_of_who_said_none(cast: Cast, h100: Flavor) 
 
 def test_a_limit_that_is_todays_default_counts_as_not_said(cast: Cast, h100: Flavor) -> None:
     say(cast, cast.detection, max_run_time_s=7200)
-    default = ran(cast.detection, h100, by=cast.ben, run_time_limit_s=7200)
-    said = ran(cast.detection, h100, by=cast.ben, run_time_limit_s=7000)
+    default = ran(cast.detection, cast.ben, h100, run_time_limit_s=7200)
+    said = ran(cast.detection, cast.ben, h100, run_time_limit_s=7000)
     found = coming(cast, cast.detection, max_run_time_s=600)
     [(changed, arrival)] = [(id, each) for id, each in found.otherwise.items() if each]
     assert (changed, arrival.run_s) == (str(default.id), 600)
@@ -132,7 +108,7 @@ def test_a_limit_that_is_todays_default_counts_as_not_said(cast: Cast, h100: Fla
 def test_defaults_are_of_the_whole_chain_with_the_change(cast: Cast, h100: Flavor) -> None:
     """A default that a limit above does not permit any more gives way to it."""
     say(cast, cast.detection, default_run_time_s=1800, default_labels={"team": "a"})
-    ran(cast.detection, h100, by=cast.ben)
+    ran(cast.detection, cast.ben, h100)
     found = coming(cast, cast.vision, max_run_time_s=900, required_labels={"team": ("a",)})
     [changed] = found.otherwise.values()
     assert changed is not None
@@ -142,8 +118,8 @@ def test_defaults_are_of_the_whole_chain_with_the_change(cast: Cast, h100: Flavo
 
 
 def test_a_default_priority_is_had_by_what_has_todays(cast: Cast, h100: Flavor) -> None:
-    normal = ran(cast.detection, h100, by=cast.ben)
-    ran(cast.detection, h100, by=cast.ben, priority_class="high")
+    normal = ran(cast.detection, cast.ben, h100)
+    ran(cast.detection, cast.ben, h100, priority_class="high")
     found = coming(cast, cast.detection, default_priority_class="low")
     assert {id: each and each.pending.priority for id, each in found.otherwise.items()} == {
         str(normal.id): -100
@@ -159,9 +135,9 @@ def test_what_todays_rules_refuse_comes_in_neither(cast: Cast, h100: Flavor) -> 
 
 def test_only_what_came_since_and_below_the_place_is_asked(cast: Cast, h100: Flavor) -> None:
     before = NOW - BACK - HOUR
-    ran(cast.detection, h100, by=cast.ben, came=before, took=2 * HOUR)
-    ran(cast.dialogue, h100, by=cast.ben)
-    mine = ran(cast.detection, h100, by=cast.ben)
+    ran(cast.detection, cast.ben, h100, came=before, took=2 * HOUR)
+    ran(cast.dialogue, cast.ben, h100)
+    mine = ran(cast.detection, cast.ben, h100)
     found = coming(cast, cast.vision, max_gpus_milli=1000)
     assert found.otherwise == {str(mine.id): None}
     assert len(found.arrivals) == 3
@@ -177,7 +153,7 @@ def test_what_came_after_where_it_ends_is_not_counted(
     cast: Cast, h100: Flavor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     both_want_all(cast, h100)
-    ran(cast.detection, h100, by=cast.ben, came=NOW - BACK)
+    ran(cast.detection, cast.ben, h100, came=NOW - BACK)
     monkeypatch.setattr(replays, "BUDGET_S", 0.0)
     found = played(cast.oz, cast.detection, images=("other/*",))
     [only] = found.projects
@@ -187,7 +163,7 @@ def test_what_came_after_where_it_ends_is_not_counted(
 
 def test_owners_see_their_own_and_the_others_as_one(cast: Cast, h100: Flavor) -> None:
     both_want_all(cast, h100)
-    ran(cast.segmentation, h100, by=cast.ben)
+    ran(cast.segmentation, cast.ben, h100)
     found = played(cast.ada, cast.detection, images=("other/*",))
     assert [each.project for each in found.projects] == ["Detection", "Segmentation", ""]
     assert found.projects[-1].projects_count == 1
@@ -235,7 +211,7 @@ def test_a_week_is_read_by_as_many_queries_as_it_has_lots(
     cast: Cast, h100: Flavor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for _ in range(4):
-        ran(cast.detection, h100, by=cast.ben)
+        ran(cast.detection, cast.ben, h100)
 
     def queries() -> int:
         with CaptureQueriesContext(connection) as seen:

@@ -1,6 +1,6 @@
 """The last days played again from the rows: what is played, for whom, and what is told."""
 
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import pytest
 
@@ -13,38 +13,21 @@ from scheduler.models import Workload
 from scheduler.selectors import arrivals
 from scheduler.selectors.history import UNKNOWN_RUN_S
 from scheduler.services import replays
-from scheduler.services.replays import BACK, Replayed, Told
+from scheduler.services.replays import BACK, Replayed
 from tenants.access import actor_for
-from tenants.models import PastUse, Project, Role, User
+from tenants.models import PastUse, Project, Role
 from tenants.services.quotas import Amounts
 from tests import factories
 from tests.conftest import Cast
 from tests.factories import AT
+from tests.scheduler.played import HOUR, NOW, four, ran, told
 
 pytestmark = pytest.mark.usefixtures("one_moment")
-
-HOUR = timedelta(hours=1)
-NOW = AT + timedelta(days=2)
 
 
 @pytest.fixture
 def h100(cast: Cast) -> Flavor:
-    """Four of them, which a third tenant lends to who wants them."""
-    flavor = factories.flavor()
-    factories.node(factories.cluster(), "n1", gpus=4)
-    for project in (cast.detection, cast.dialogue):
-        factories.quota(project, flavor, 0)
-    factories.quota(factories.project(factories.tenant("Pool"), "Spare"), flavor, 4000)
-    return flavor
-
-
-def ran(
-    within: Project, by: User, flavor: Flavor, *, came: datetime, took: timedelta = HOUR
-) -> Workload:
-    return factories.workload(
-        within, by, [flavor], "ran", state=State.SUCCEEDED, gpus=4,
-        submitted_at=came, started_at=came, ended_at=came + took,
-    )  # fmt: skip
+    return four(cast)
 
 
 def amounts_of(nominal: int, borrow: int | None = None, lend: int | None = None) -> Amounts:
@@ -55,10 +38,6 @@ def both_want_all(cast: Cast, h100: Flavor) -> None:
     for nth in range(4):
         for project in (cast.detection, cast.dialogue):
             ran(project, cast.ben, h100, came=AT + nth * HOUR)
-
-
-def told(found: Replayed, project: Project) -> Told:
-    return next(each for each in found.projects if each.project == project.name)
 
 
 def weigh(cast: Cast, weight: int = 8, *, at: datetime = NOW) -> Replayed:
