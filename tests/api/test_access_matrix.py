@@ -1,6 +1,7 @@
 """Every route of the URLconf, each method, everybody who might ask: as access_table.py says."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -19,8 +20,7 @@ from tests import factories
 from tests.api.access_table import API
 from tests.api.page_access_table import OTHERS
 from tests.api.row import Row
-from tests.api.world import COLUMNS, World, build
-from tests.conftest import Cast
+from tests.api.world import COLUMNS, World
 
 API_ROOT = "api/v1/"
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
@@ -49,11 +49,6 @@ def _route(pattern: URLPattern | URLResolver) -> str:
 
 def ours() -> list[str]:
     return sorted({route for route in routes() if not route.startswith(BACK_OFFICE)})
-
-
-@pytest.fixture
-def world(cast: Cast, one_moment: None) -> World:
-    return build(cast)
 
 
 def path_of(route: str, row: Row, world: World) -> str:
@@ -133,9 +128,7 @@ def test_an_outsider_can_not_tell_foreign_from_missing(
     row = ROWS[method, route]
     if row.expect.split()[COLUMNS.index("outsider")] != "404":
         return
-    missing = World(
-        world.tenant, world.project, {key: _other(value) for key, value in world.ids.items()}, {}
-    )
+    missing = replace(world, ids={key: _other(value) for key, value in world.ids.items()})
     answers = []
     for asked in (world, missing):
         url = path_of(route, row, asked)

@@ -25,8 +25,7 @@ from tests import factories
 from tests.api.access_table import API
 from tests.api.test_access_matrix import API_ROOT, path_of
 from tests.api.test_schema import document, documented, plain
-from tests.api.world import World, build
-from tests.conftest import Cast
+from tests.api.world import World
 
 __all__ = ["document"]
 
@@ -35,11 +34,6 @@ type Json = Any  # JSON values
 CASES = 20
 """Of each operation."""
 FUZZED = sorted((method, route) for method, route in API if route not in {"schema", "docs"})
-
-
-@pytest.fixture
-def world(cast: Cast, one_moment: None) -> World:
-    return build(cast)
 
 
 @pytest.fixture

@@ -19,8 +19,8 @@ from tests.api.access_table import API
 from tests.api.columns import of_models
 from tests.api.test_access_matrix import API_ROOT, path_of
 from tests.api.test_schema import document, documented, plain
-from tests.api.world import COLUMNS, World, build
-from tests.conftest import Cast, Unchanged
+from tests.api.world import COLUMNS, World
+from tests.conftest import Unchanged
 
 __all__ = ["document"]
 
@@ -34,11 +34,6 @@ NOBODYS = frozenset(
      "tenant_id", "user_id"}
 )  # fmt: skip
 """Columns that Berth alone writes: no body may come to have a field of that name."""
-
-
-@pytest.fixture
-def world(cast: Cast, one_moment: None) -> World:
-    return build(cast)
 
 
 def objects(schema: Json, document: Json, at: Path = ()) -> Iterator[tuple[Path, frozenset[str]]]:

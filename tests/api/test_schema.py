@@ -10,6 +10,7 @@ from django.core.management import call_command
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # it has no types
 from rest_framework.test import APIClient
 
+from clusters.models import Flavor
 from controlplane.api.fields import Integer
 from controlplane.api.problems import KINDS
 from scheduler.core.reasons import ReasonCode
@@ -19,8 +20,7 @@ from tenants.models import User
 from tests import factories
 from tests.api.access_table import API
 from tests.api.test_access_matrix import API_ROOT, ask, path_of
-from tests.api.world import COLUMNS, World, build
-from tests.conftest import Cast
+from tests.api.world import COLUMNS, World
 
 type Json = Any  # JSON values
 type Api = Callable[[User | None], APIClient]
@@ -39,11 +39,6 @@ def document(tmp_path_factory: pytest.TempPathFactory) -> Json:
         if "properties" in schema and "allOf" not in schema:
             schema["additionalProperties"] = False
     return made
-
-
-@pytest.fixture
-def world(cast: Cast, one_moment: None) -> World:
-    return build(cast)
 
 
 def documented(document: Json) -> dict[tuple[str, str], Json]:
@@ -105,16 +100,15 @@ def test_answers_are_what_the_description_says(
         valid(body, told["content"][kind]["schema"], document)
 
 
-def test_a_queue_with_rows_is_what_the_description_says(
-    api: Api, cast: Cast, document: Json
-) -> None:
-    flavor = factories.flavor()
+def test_a_queue_with_rows_is_what_the_description_says(world: World, document: Json) -> None:
+    cast, flavor = world.cast, Flavor.objects.get()
     reason = {"code": "behind", "numbers": {"ahead_count": 1}, "text": "One is ahead."}
     row = factories.workload(
-        cast.detection, cast.ben, [flavor], reason=reason, reason_at=factories.AT
+        cast.segmentation, cast.ada, [flavor], reason=reason, reason_at=factories.AT
     )
     factories.estimate(row)
-    answer = api(cast.ben).get(f"/api/v1/queues/{cast.detection.id}").json()
+    owner = world.clients["owner"]
+    answer = json.loads(owner.get(f"/api/v1/queues/{cast.segmentation.id}").content)
     assert len(answer["items"]) == 1
     path = "/api/v1/queues/{project_id}"
     told = documented(document)["GET", path]["responses"]["200"]
@@ -162,14 +156,14 @@ def test_every_kind_of_problem_has_a_page_that_says_what_to_do(api: Api, db: Non
         }  # fmt: skip
 
 
-def test_the_docs_page_needs_no_looser_policy(api: Api, cast: Cast) -> None:
-    answer = api(cast.ben).get("/api/v1/docs")
+def test_the_docs_page_needs_no_looser_policy(world: World) -> None:
+    answer = world.clients["member"].get("/api/v1/docs")
     html = answer.content.decode()
     assert "<style" not in html
     assert "style=" not in html
     assert html.count("<script") == html.count("<script src=") == 3
     assert "unsafe-inline" not in answer["Content-Security-Policy"]
     assert "http" not in html.replace("http-equiv", "")
-    script = api(cast.ben).get("/api/v1/docs?script=")
+    script = world.clients["member"].get("/api/v1/docs?script=")
     assert script["Content-Type"].startswith("application/javascript")
     assert b"/api/v1/schema" in script.content

@@ -8,8 +8,7 @@ from rest_framework.test import APIClient
 from tenants.models import Role
 from tests import factories
 from tests.api.test_access_matrix import API_ROOT, ROWS, ask, path_of
-from tests.api.world import COLUMNS, World, build
-from tests.conftest import Cast
+from tests.api.world import COLUMNS, World
 
 OF_TENANT = {
     ("POST", "tenants"),
@@ -27,15 +26,10 @@ OF_TENANT = {
 
 
 @pytest.fixture
-def world(cast: Cast, one_moment: None) -> World:
-    return build(cast)
-
-
-@pytest.fixture
-def sibling(cast: Cast) -> Client:
+def sibling(world: World) -> Client:
     """Member of Segmentation, beside Detection, to which all objects of the world belong."""
     sam = factories.user("sam")
-    factories.member(sam, Role.MEMBER, at=cast.segmentation)
+    factories.member(sam, Role.MEMBER, at=world.cast.segmentation)
     client = APIClient()
     client.force_login(sam)
     return client

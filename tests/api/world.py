@@ -55,6 +55,7 @@ only; to do everything, in another project of the tenant; to do everything anywh
 
 @dataclass(frozen=True)
 class World:
+    cast: Cast
     tenant: Tenant
     project: Project
     ids: Mapping[str, Any]  # Any: what stands for a route's arguments
@@ -97,6 +98,7 @@ def build(cast: Cast) -> World:
     rule = ApprovalRule.objects.create(tenant=cast.vision, level="tenant", from_milli=10**12)
     recut = factories.recut(factories.node(west, "w1", gpus=1))
     return World(
+        cast=cast,
         tenant=cast.vision,
         project=cast.detection,
         ids={

@@ -1,0 +1,36 @@
+"""The world of a module's tests: built once, for what each of them does is undone."""
+
+from collections.abc import Iterator
+from copy import copy
+from dataclasses import replace
+
+import pytest
+from django.db import connection, transaction
+from django.test import Client
+from pytest_django.plugin import DjangoDbBlocker
+
+from tests.api.world import World, build
+from tests.conftest import assemble
+
+
+@pytest.fixture(scope="module")
+def built(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[World]:
+    with django_db_blocker.unblock(), transaction.atomic():
+        made = build(assemble())
+        connection.check_constraints()  # here, and not at the end of each test
+        yield made
+        transaction.set_rollback(True)
+
+
+@pytest.fixture
+def world(built: World, db: None, one_moment: None) -> World:
+    """Every test begins with it as it was built: it is inside its transaction, and its clients
+    are its own."""
+    return replace(built, clients={name: _like(client) for name, client in built.clients.items()})
+
+
+def _like(client: Client) -> Client:
+    """One that is signed in as that is, and may sign out."""
+    made = copy(client)
+    made.cookies, made.defaults = copy(client.cookies), dict(client.defaults)
+    return made
