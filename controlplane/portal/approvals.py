@@ -2,7 +2,6 @@
 gates of work that wait for the reader, which are decided on its page."""
 
 from collections.abc import Collection, Iterable
-from datetime import datetime
 from uuid import UUID
 
 from django.contrib import messages
@@ -29,7 +28,7 @@ from scheduler.core.estimate import HORIZON_S
 from scheduler.core.reasons import in_units
 from scheduler.selectors import confinements, guarantees
 from scheduler.selectors import gates as of_gates
-from scheduler.selectors.confinements import Lagging
+from scheduler.selectors.confinements import Change, Lagging
 from scheduler.services import impacts
 from tenants import access
 from tenants.access import Action, Actor
@@ -99,17 +98,16 @@ def _list(
 
 
 def _lagging(decided: Iterable[QuotaRequestLine]) -> dict[UUID, tuple[Lagging, ...]]:
-    """By request, where what was granted is not applied yet: of each quota the newest alone."""
-    newest: dict[tuple[UUID, str], UUID] = {}
-    changed: dict[UUID, datetime] = {}
-    for line in decided:
-        if (at := line.changed_at) is not None:
-            newest.setdefault((line.project_id, line.flavor), line.id)
-            changed[line.project_id] = max(at, changed.get(line.project_id, at))
-    if not changed:
+    """By request, where what was granted, or its end, is not applied yet."""
+    changes = {
+        line.id: Change(line.project_id, line.grant.flavor_id, line.grant.quota_version)
+        for line in decided
+        if line.grant and line.grant.quota_version is not None
+    }
+    if not changes:
         return {}
-    found = confinements.lagging(changed=changed, at=clock.now())
-    return {id: found.get(project, ()) for (project, _), id in newest.items()}
+    found = confinements.lagging(changes=changes.values())
+    return {id: found[change] for id, change in changes.items()}
 
 
 @page("GET", "HEAD")

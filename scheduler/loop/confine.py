@@ -17,13 +17,14 @@ from uuid import UUID
 
 import orjson
 from django.conf import settings
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import F, Q
 
 from clusters.confinement import CONFINEMENT, Drift, Repair
 from clusters.confinement import Confinement as Wanted
 from clusters.port import ClusterError, ClusterPort, Fault
 from controlplane.audit import services as audit
+from controlplane.kernel.bulk import array
 from scheduler.core.snapshot import DeviceMode, FlavorKind
 from scheduler.loop.calls import Batch, Calls, threads
 from scheduler.loop.walls import Entitled, Hardware, limits
@@ -45,10 +46,12 @@ MOST_DRIFTS = 20
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """What is to be applied for a project, and its digest."""
+    """What is to be applied for a project, its digest, and the versions of the quotas it follows
+    from, by flavor's id."""
 
     wanted: Wanted
     digest: str
+    quotas: dict[str, int]
 
 
 def due(*, cluster_id: UUID, projects: Mapping[UUID, str]) -> dict[UUID, Due]:
@@ -90,20 +93,34 @@ def doubt(*, cluster_id: UUID, project_id: UUID, fault: Fault) -> None:
 
 def follow() -> int:
     """Have those looked at soon of which something else is wanted than was applied, as after a
-    quota has changed; how many. What failed the last time waits for its turn."""
+    quota has changed; how many. Of the others note which quotas that was found with, where those
+    are others than before. What failed the last time waits for its turn."""
     known = Confinement.objects.filter(error="", checked_at__isnull=False)
     projects: dict[UUID, dict[UUID, str]] = defaultdict(dict)
     applied = {}
     for row in known.select_related("project"):
         projects[row.cluster_id][row.project_id] = row.project.namespace
         applied[row.cluster_id, row.project_id] = row
-    stale = [
-        row.pk
-        for cluster, here in projects.items()
-        for project, due in _wanted(cluster, here).items()
-        if (row := applied[cluster, project]).digest != due.digest
-    ]
+    stale, found = [], []
+    for cluster, here in projects.items():
+        for project, due in _wanted(cluster, here).items():
+            row = applied[cluster, project]
+            if row.digest != due.digest:
+                stale.append(row.pk)
+            elif row.quotas != due.quotas:
+                found.append((row.pk, due.digest, orjson.dumps(due.quotas).decode()))
+    if found:
+        with connection.cursor() as cursor:
+            cursor.execute(_FOUND, [array(column) for column in zip(*found, strict=True)])
     return Confinement.objects.filter(pk__in=stale).update(checked_at=None)
+
+
+# Unless something else is being applied by now.
+_FOUND = """
+UPDATE scheduler_confinement c SET quotas = u.quotas::jsonb
+FROM unnest(%s::uuid[], %s::text[], %s::text[]) AS u (id, digest, quotas)
+WHERE c.id = u.id AND c.digest = u.digest AND c.error = ''
+"""
 
 
 def is_due(*, at: datetime) -> Q:
@@ -149,7 +166,7 @@ def _carry_out(
     Confinement.objects.filter(pk__in=anew).update(digest="")
     failed = {}
     for row, answer in calls.confine(asked).items():
-        _store(row, wanted[row.project_id].digest, asked[row][1], answer, at())
+        _store(row, wanted[row.project_id], asked[row][1], answer, at())
         if isinstance(answer, ClusterError):
             failed[row.project_id] = answer
     return failed
@@ -157,12 +174,13 @@ def _carry_out(
 
 def _store(
     row: Confinement,
-    digest: str,
+    due: Due,
     repair: Repair,
     answer: Sequence[Drift] | ClusterError,
     at: datetime,
 ) -> None:
     """What it came to, unless it was applied anew meanwhile."""
+    digest = due.digest
     asked = row.digest if row.digest == digest else ""
     repaired: list[Json] = []
     row.checked_at, row.error = at, ""
@@ -184,6 +202,7 @@ def _store(
             drifted_at=row.drifted_at,
             repaired_at=row.repaired_at,
             error=row.error,
+            **({} if row.error else {"quotas": due.quotas}),
         )
         if stored and repaired:
             _record(row, repaired, at)
@@ -243,33 +262,39 @@ def _record(row: Confinement, repaired: Sequence[Json], at: datetime) -> None:
 def _wanted(cluster_id: UUID, projects: Mapping[UUID, str]) -> dict[UUID, Due]:
     """Of each project."""
     hardware = _hardware(cluster_id)
-    entitled = _entitled(projects)
+    entitled, quotas = _entitled(projects)
     egress = tuple(map(str, settings.BERTH_EGRESS_NETWORKS))
     found = {}
     for project, namespace in projects.items():
         wall = limits(hardware=hardware, entitled=entitled[project])
         wanted = Wanted(namespace, wall, egress)
         told = orjson.dumps([CONFINEMENT, asdict(wanted)])
-        found[project] = Due(wanted, hashlib.sha256(told).hexdigest())
+        found[project] = Due(wanted, hashlib.sha256(told).hexdigest(), quotas[project])
     return found
 
 
-# Used may be more than a quota that was lowered: what was rightly admitted still comes.
+# Used may be more than a quota that was lowered: what was rightly admitted still comes. CPU
+# and model quotas are in no wall, but of theirs too it is told which versions were read.
 _ENTITLED = """
-SELECT p.id, f.kind, f.model, f.profile, f.isolation,
+SELECT p.id, f.id::text, q.version, f.kind, f.model, f.profile, f.isolation,
        CASE WHEN q.id IS NULL THEN 0 WHEN q.borrowing_limit_milli IS NOT NULL
             THEN greatest(q.nominal_milli + q.borrowing_limit_milli, q.used_milli) END
 FROM unnest(%s::uuid[]) AS p (id) CROSS JOIN clusters_flavor f
 LEFT JOIN tenants_quota q ON q.flavor_id = f.id AND q.project_id = p.id
-WHERE f.kind IN ('whole', 'mig', 'share')
 """
 
 
-def _entitled(projects: Iterable[UUID]) -> dict[UUID, list[Entitled]]:
+def _entitled(
+    projects: Iterable[UUID],
+) -> tuple[dict[UUID, list[Entitled]], dict[UUID, dict[str, int]]]:
+    """By project, and the versions of the quotas that this was read from, by flavor's id."""
     found: dict[UUID, list[Entitled]] = {project: [] for project in projects}
-    for project, kind, *rest in rows(_ENTITLED, [list(found)]):
+    versions: dict[UUID, dict[str, int]] = {project: {} for project in found}
+    for project, flavor, version, kind, *rest in rows(_ENTITLED, [list(found)]):
         found[project].append(Entitled(FlavorKind(kind), *rest))
-    return found
+        if version is not None:
+            versions[project][flavor] = version
+    return found, versions
 
 
 # What went lately counts on: the cluster may count its pods a while longer. So it depends on the

@@ -1,8 +1,7 @@
 """Reading how projects are confined in clusters."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.db.models import Count, Q, QuerySet
@@ -26,14 +25,20 @@ class Amiss:
 
 @dataclass(frozen=True, slots=True)
 class Lagging:
-    """A cluster where a change is not applied yet; why, where that failed the last time."""
+    """A cluster where a change is not known to be applied yet; why, where that failed the last
+    time."""
 
     cluster: str
     error: str
 
 
-FOLLOWED = timedelta(seconds=30)
-"""After which a change was noticed (`loop.confine.follow`): what is not marked is as wanted."""
+@dataclass(frozen=True, slots=True)
+class Change:
+    """That a project's quota of a flavor came to be of this version."""
+
+    project_id: UUID
+    flavor_id: UUID
+    version: int
 
 
 def here(*, actor: Actor, cluster_id: UUID) -> QuerySet[Confinement]:
@@ -51,15 +56,14 @@ def amiss() -> tuple[Amiss, ...]:
     return tuple(Amiss(*row) for row in columns)
 
 
-def lagging(*, changed: Mapping[UUID, datetime], at: datetime) -> dict[UUID, tuple[Lagging, ...]]:
-    """Of projects, and when their quota has changed: the clusters where their wall is not as the
-    quota is now, or may not be, by name. One query."""
-    found: dict[UUID, tuple[Lagging, ...]] = {}
-    rows = Confinement.objects.filter(project__in=list(changed)).select_related("cluster")
-    for row in rows.order_by("cluster__name"):
-        since = changed[row.project_id]
-        unknown = at < since + FOLLOWED and (row.checked_at is None or row.checked_at < since)
-        if row.checked_at is None or row.error or not row.digest or unknown:
-            told = Lagging(row.cluster.name, row.error)
-            found[row.project_id] = (*found.get(row.project_id, ()), told)
+def lagging(*, changes: Iterable[Change]) -> dict[Change, tuple[Lagging, ...]]:
+    """Of each: the clusters where the project's wall was not yet found to be as its quota was from
+    then on, by name. One query."""
+    found: dict[Change, tuple[Lagging, ...]] = dict.fromkeys(changes, ())
+    rows = Confinement.objects.filter(project__in={change.project_id for change in found})
+    for row in rows.select_related("cluster").order_by("cluster__name"):
+        for change in found:
+            seen = row.quotas.get(str(change.flavor_id), 0)
+            if change.project_id == row.project_id and seen < change.version:
+                found[change] += (Lagging(row.cluster.name, row.error),)
     return found

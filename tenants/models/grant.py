@@ -17,6 +17,8 @@ class Grant(Row):
     Of several at a time the largest counts: `extra_milli` is how much of the nominal quota is
     there by this one alone and will be taken away again, None before it has begun. It is over once
     `ended_at` is set: its time came, somebody ended it, or an operator set the quota anew.
+    `quota_version` is that of the quota as it was left by the grant's beginning, or by its end,
+    whichever came last; None before, and of those that began before that was kept.
     """
 
     request = models.OneToOneField(QuotaRequest, on_delete=models.PROTECT, related_name="grant")
@@ -26,6 +28,7 @@ class Grant(Row):
     extra_milli = models.BigIntegerField(null=True, blank=True)
     begun_at = models.DateTimeField(null=True, blank=True)
     ended_at = models.DateTimeField(null=True, blank=True)
+    quota_version = models.PositiveIntegerField(null=True, blank=True)
 
     class Meta:
         constraints = [
@@ -42,6 +45,10 @@ class Grant(Row):
                     extra_milli__lte=10**12,
                 ),
                 name="grant_began_with_an_amount",
+            ),
+            models.CheckConstraint(
+                condition=Q(quota_version__isnull=True) | Q(begun_at__isnull=False),
+                name="grant_changes_a_quota_once_it_begins",
             ),
         ]
         indexes = [

@@ -48,13 +48,14 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class GrantLine:
-    """What came of a request that was granted."""
+    """What came of a request that was granted. `quota_version` as in `Grant`."""
 
     id: UUID
     from_at: datetime
     until_at: datetime | None
     state: str
-    changed_at: datetime | None
+    flavor_id: UUID
+    quota_version: int | None
     may_end: bool
 
 
@@ -115,11 +116,6 @@ class QuotaRequestLine:
     @property
     def state(self) -> str:
         return self.decision or "open"
-
-    @property
-    def changed_at(self) -> datetime | None:
-        """When what was granted of it last changed the quota."""
-        return self.grant.changed_at if self.grant else None
 
     @property
     def quota_version(self) -> int:
@@ -299,7 +295,8 @@ def _grant_line(row: QuotaRequest, *, actor: Actor) -> GrantLine | None:
         from_at=of.from_at,
         until_at=of.until_at,
         state=of.state,
-        changed_at=of.ended_at or of.begun_at,
+        flavor_id=row.flavor_id,
+        quota_version=of.quota_version,
         may_end=may_end and access.allowed(actor, Action.DECIDE_REQUEST, project=row.project),
     )
 

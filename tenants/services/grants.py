@@ -108,7 +108,7 @@ def give(
     )
     grant.save(force_insert=True)
     _begin(grant, quota, actor=actor, at=at)
-    grant.refresh_from_db(fields=["begun_at", "extra_milli"])
+    grant.refresh_from_db(fields=["begun_at", "extra_milli", "quota_version"])
 
 
 def end(*, actor: Actor, grant: Grant, at: datetime) -> Grant:
@@ -173,6 +173,7 @@ def _begin(grant: Grant, quota: Quota, *, actor: Actor | None, at: datetime) -> 
     if grant.until_at is None:
         for_good_milli = max(for_good_milli, grant.request.granted_milli or 0)
     _recompute(quota, for_good_milli, actor=actor, action="quota.grant", at=at)
+    Grant.objects.filter(id=grant.id).update(quota_version=quota.version)
     quotas.record_of_grant(grant, "grant.begin", actor=actor, at=at)
     return True
 
@@ -199,6 +200,7 @@ def _end(id: UUID, *, actor: Actor | None, at: datetime) -> bool:
         back_at = at if grant.take_back else None
         action = "quota.grant-ended"
         _recompute(quota, for_good_milli, actor=actor, action=action, at=at, back_at=back_at)
+        Grant.objects.filter(id=id).update(quota_version=quota.version)
     quotas.record_of_grant(grant, "grant.end", actor=actor, at=at)
     return True
 

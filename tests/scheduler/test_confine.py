@@ -373,8 +373,10 @@ def test_so_many_are_looked_at_at_once_and_those_first_that_waited_longest(
 def test_a_store_does_not_undo_what_was_applied_meanwhile(stage: Stage) -> None:
     stage.started()
     before = Row.objects.get()
+    spaces = {stage.project.id: stage.project.namespace}
+    due = confine._wanted(stage.cluster.id, spaces)[stage.project.id]
     Row.objects.update(digest="newer")
-    confine._store(before, before.digest, Repair.ALL, (OPENED,), NEXT)
+    confine._store(before, due, Repair.ALL, (OPENED,), NEXT)
     row = Row.objects.get()
     assert (row.digest, row.drift, row.checked_at) == ("newer", [], AT)
     assert not AuditEvent.objects.filter(action="confinement.repair").exists()

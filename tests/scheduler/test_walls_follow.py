@@ -1,26 +1,34 @@
 """A quota changes: the walls of its project follow in every cluster, without a start there."""
 
-from datetime import timedelta
+from collections.abc import Mapping
+from datetime import datetime
+from uuid import UUID
+
+import pytest
 
 from clusters.port import Fault
 from scheduler import tasks
 from scheduler.loop import confine
 from scheduler.models import Confinement
 from scheduler.selectors import confinements
-from tenants.models import Quota
+from scheduler.selectors.confinements import Change
+from tenants.access import actor_for
+from tenants.models import Role, User
+from tenants.services import quotas
+from tenants.services.quotas import Amounts
+from tests import factories
+from tests.factories import AT
 from tests.scheduler.stage import Stage
-from tests.scheduler.test_confine import SOON, look, set_quota, wall
-
-SECOND = timedelta(seconds=1)
+from tests.scheduler.test_confine import NEXT, SOON, look, set_quota, wall
 
 
 def test_the_wall_follows_a_quota_that_was_raised(stage: Stage) -> None:
     stage.started()
     assert confine.follow() == 0
-    assert look(stage, at=SOON - SECOND) == 0
+    assert look(stage, at=SOON) == 0
     set_quota(4000)
     tasks.follow_quotas()
-    assert look(stage, at=SOON - SECOND) == 1
+    assert look(stage, at=SOON) == 1
     assert wall(stage) == {"nvidia.com/gpu": 4}
     assert confine.follow() == 0
 
@@ -35,29 +43,105 @@ def test_what_failed_waits_for_its_turn(stage: Stage) -> None:
     assert confine.follow() == 0
 
 
+def set_by_hand(stage: Stage, milli: int) -> Change:
+    oz, made = User.objects.get_or_create(username="oz")
+    if made:
+        factories.member(oz, Role.OPERATOR)
+    quota = quotas.set_quota(
+        actor=actor_for(user=oz),
+        project=stage.project,
+        flavor=stage.flavor,
+        amounts=Amounts(nominal_milli=milli, borrowing_limit_milli=0),
+        at=AT,
+    )
+    return Change(stage.project.id, stage.flavor.id, quota.version)
+
+
+def lagging(change: Change) -> list[tuple[str, str]]:
+    [found] = confinements.lagging(changes=[change]).values()
+    return [(each.cluster, each.error) for each in found]
+
+
 def test_a_change_is_told_until_it_is_applied(stage: Stage) -> None:
     stage.started()
-    project = stage.project.id
-    row = Confinement.objects.get()
-    assert row.checked_at
-    changed_at = row.checked_at + SECOND
-
-    def lagging(at: float) -> list[tuple[str, str]]:
-        found = confinements.lagging(
-            changed={project: changed_at}, at=changed_at + timedelta(seconds=at)
-        )
-        return [(each.cluster, each.error) for each in found.get(project, ())]
-
     name = stage.cluster.name
-    assert lagging(1) == [(name, "")]  # nobody has compared it yet
-    assert lagging(31) == []  # it was, and was as wanted
-    Quota.objects.update(nominal_milli=4000, borrowing_limit_milli=0)
+    changed = set_by_hand(stage, 4000)
+    assert lagging(changed) == [(name, "")]  # nobody has compared it yet, however long ago it was
     confine.follow()
-    assert lagging(31) == [(name, "")]
+    assert lagging(changed) == [(name, "")]
     stage.port.fails("confine", Fault.SERVER)
-    look(stage, at=changed_at + SECOND)
-    [(_, error)] = lagging(31)
+    look(stage)
+    [(_, error)] = lagging(changed)
     assert error
     stage.port.trouble.clear()
-    look(stage, at=changed_at + confine.EVERY + 2 * SECOND)
-    assert lagging(1) == []
+    look(stage, at=NEXT + 2 * confine.EVERY)
+    assert lagging(changed) == []
+
+
+def test_a_change_is_applied_once_it_was_compared_and_wants_nothing_else(stage: Stage) -> None:
+    stage.started()
+    set_by_hand(stage, 40_000)
+    confine.follow()
+    look(stage)
+    changed = set_by_hand(stage, 50_000)  # of 16 that are there
+    assert lagging(changed) == [(stage.cluster.name, "")]
+    assert confine.follow() == 0
+    assert lagging(changed) == []
+    cpu = factories.quota(stage.project, factories.cpu_flavor())  # of no wall at all
+    told = Change(stage.project.id, cpu.flavor_id, cpu.version)
+    assert lagging(told) == [(stage.cluster.name, "")]
+    confine.follow()
+    assert lagging(told) == []
+
+
+def test_a_change_in_the_midst_of_a_look_waits_for_the_next(stage: Stage) -> None:
+    stage.started()
+    first = set_by_hand(stage, 4000)
+    confine.follow()
+    later: list[Change] = []
+
+    def meanwhile() -> datetime:
+        """Asked for once before the quotas are read, then after."""
+        if Confinement.objects.filter(digest="").exists() and not later:
+            later.append(set_by_hand(stage, 6000))
+        return NEXT
+
+    confine.check(port=stage.port, cluster_id=stage.cluster.id, at=meanwhile)
+    assert wall(stage) == {"nvidia.com/gpu": 4}
+    assert lagging(first) == []
+    assert lagging(later[0]) == [(stage.cluster.name, "")]
+
+
+def test_what_was_applied_stays_so_when_something_else_changes(stage: Stage) -> None:
+    stage.started()
+    first = set_by_hand(stage, 4000)
+    confine.follow()
+    look(stage)
+    later = set_by_hand(stage, 6000)
+    stage.port.fails("confine", Fault.SERVER)
+    confine.follow()
+    look(stage, at=NEXT + 2 * confine.EVERY)
+    assert lagging(first) == []
+    [(_, error)] = lagging(later)
+    assert error
+
+
+def test_what_is_applied_in_the_midst_of_a_comparison_is_not_taken_for_compared(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage.started()
+    changed = set_by_hand(stage, 50_000)
+    wanted = confine._wanted
+
+    def meanwhile(cluster_id: UUID, projects: Mapping[UUID, str]) -> dict[UUID, confine.Due]:
+        found = wanted(cluster_id, projects)
+        Confinement.objects.update(digest="of something else")
+        return found
+
+    monkeypatch.setattr(confine, "_wanted", meanwhile)
+    confine.follow()
+    assert lagging(changed) == [(stage.cluster.name, "")]
+    monkeypatch.undo()
+    confine.follow()
+    look(stage)
+    assert lagging(changed) == []

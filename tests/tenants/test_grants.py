@@ -182,11 +182,11 @@ class TestTime:
         asked = ask(cast, h100, from_at=AT + DAY, until_at=AT + 3 * DAY)
         grant(cast, asked)
         assert not Quota.objects.exists()
-        assert asked.grant.state == "scheduled"
-        grants.begin_and_end_due(at=AT + DAY)
-        assert nominal() == 16_000
-        grants.begin_and_end_due(at=AT + 3 * DAY)
-        assert nominal() == 0
+        assert (asked.grant.state, asked.grant.quota_version) == ("scheduled", None)
+        for days, milli, version in ((1, 16_000, 2), (3, 0, 3)):
+            grants.begin_and_end_due(at=AT + days * DAY)
+            asked.grant.refresh_from_db()
+            assert (nominal(), asked.grant.quota_version) == (milli, version)
 
     def test_one_whose_whole_time_was_slept_through_never_begins(
         self, cast: Cast, h100: Flavor
@@ -214,8 +214,9 @@ class TestTime:
     def test_the_same_until_later_extends_it(self, cast: Cast, h100: Flavor) -> None:
         factories.quota(cast.detection, h100, 8000)
         grant(cast, ask(cast, h100, until_at=AT + 7 * DAY))
-        grant(cast, ask(cast, h100, until_at=AT + 30 * DAY))
-        assert nominal() == 16_000
+        longer = ask(cast, h100, until_at=AT + 30 * DAY)
+        grant(cast, longer)
+        assert (nominal(), longer.grant.quota_version) == (16_000, 2)  # which is as this wants it
         grants.begin_and_end_due(at=AT + 7 * DAY)
         assert nominal() == 16_000
         grants.begin_and_end_due(at=AT + 30 * DAY)
@@ -300,9 +301,10 @@ class TestEnd:
         set_by_hand(nominal_milli=16_000, lending_limit_milli=0)
         asked.grant.refresh_from_db()
         assert asked.grant.state == "in-force"
+        assert asked.grant.quota_version == 2
         set_by_hand(nominal_milli=12_000)
         asked.grant.refresh_from_db()
-        assert asked.grant.state == "ended"
+        assert (asked.grant.state, asked.grant.quota_version) == ("ended", 4)
         grants.begin_and_end_due(at=AT + 7 * DAY)
         assert nominal() == 12_000
 

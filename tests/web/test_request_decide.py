@@ -3,12 +3,13 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from django.db.models import F
 from django.urls import reverse
 
 from clusters.models import Cluster
 from controlplane.audit.models import AuditEvent
 from scheduler.models import Confinement
-from tenants.models import Decision, Quota, QuotaRequest
+from tenants.models import Decision, Grant, Quota, QuotaRequest
 from tests import factories
 from tests.conftest import Cast
 from tests.web.conftest import HTMX, Browse, Shop
@@ -220,5 +221,17 @@ def test_it_says_where_a_grant_is_not_applied_yet(
     told = client.post(url(quota_request), sent, follow=True).content.decode()
     name = Cluster.objects.get().name
     assert f"approved, not yet applied: {name} (it is away)" in told
-    Confinement.objects.update(error="", checked_at=datetime.now(UTC) + timedelta(seconds=1))
-    assert "not yet applied" not in client.get(reverse("request-list")).content.decode()
+    of_it = Grant.objects.get()
+
+    def shown() -> str:
+        return client.get(reverse("request-list")).content.decode()
+
+    Confinement.objects.update(error="", quotas={str(quota_request.flavor_id): 0})
+    assert f"approved, not yet applied: {name}<" in shown()
+    found = {str(quota_request.flavor_id): of_it.quota_version}
+    Confinement.objects.update(quotas=found)
+    assert "not yet applied" not in shown()
+    Quota.objects.update(version=F("version") + 1)  # somebody sets another limit: that is not it
+    assert "not yet applied" not in shown()
+    Grant.objects.update(ended_at=factories.AT, quota_version=9)
+    assert f"ended, not yet applied: {name}<" in shown()

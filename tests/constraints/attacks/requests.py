@@ -99,6 +99,16 @@ ATTACKS = (
         change(Grant, begun_at=NOON, extra_milli=10**12 + 1),
     ),
     Attack(
+        "grant_changes_a_quota_once_it_begins",
+        "it changed a quota before it began",
+        change(Grant, begun_at=None, extra_milli=None, quota_version=2),
+    ),
+    Attack(
+        "tenants_grant_quota_version_check",
+        "quota_version is negative",
+        change(Grant, begun_at=NOON, extra_milli=0, quota_version=-1),
+    ),
+    Attack(
         "tenants_grant_request_id_key",
         "a request is granted twice",
         copy(Grant),
