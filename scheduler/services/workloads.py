@@ -34,8 +34,9 @@ from scheduler.services.transition import Step, transition
 from tenants import access, policy
 from tenants.access import Action, Actor
 from tenants.models import Project
+from tenants.policy import Said
 from tenants.selectors import policies as policy_of
-from tenants.services import trail
+from tenants.services import places, trail
 
 
 class QueueFull(Invalid):
@@ -45,13 +46,14 @@ class QueueFull(Invalid):
 @dataclass(frozen=True, slots=True)
 class Checked:
     """Specs that `actor` may submit and that could start, with what their names stand for, and
-    with what has what they wish, or is preferred."""
+    with what has what they wish, or is preferred; and by which policies."""
 
     actor: Actor
     project: Project
     specs: Sequence[WorkloadSpec]
     flavors: Mapping[str, FlavorView]
     clusters: Mapping[str, ClusterView]
+    chain: Sequence[Said]
 
 
 def submit(
@@ -102,7 +104,7 @@ def check(
         )
     if problems:
         raise Invalid(problems[0].message, code=problems[0].code, problems=tuple(problems))
-    return Checked(actor, project, specs, flavors, clusters)
+    return Checked(actor, project, specs, flavors, clusters, chain)
 
 
 def store(*, checked: Checked, at: datetime, array: WorkloadArray | None = None) -> list[Workload]:
@@ -111,13 +113,12 @@ def store(*, checked: Checked, at: datetime, array: WorkloadArray | None = None)
 
     Raises QueueFull when too many wait in the project, of all or of its submitter, RateReached
     when too many were submitted in the last minute, and Conflict when the clock of what it shall
-    wait for goes before this one's, or its project is another tenant's by now.
+    wait for goes before this one's, or other policies hold by now than it was checked by.
     """
     actor, project = checked.actor, checked.project
     with transaction.atomic():
-        [project] = statements.read(Project, "id = %s FOR NO KEY UPDATE", [project.id])
-        if project.tenant_id != checked.project.tenant_id:
-            raise Conflict(f"{project.name} was moved meanwhile, to other rules: submit it again.")
+        [project] = statements.read(Project, _LOCKED, [project.id])
+        _check_rules(checked, project)
         submit_rate.check(project=project, actor=actor, count=len(checked.specs), at=at)
         _check_room(actor, project, len(checked.specs) if array is None else array.size)
         if array is not None:
@@ -154,6 +155,22 @@ def store(*, checked: Checked, at: datetime, array: WorkloadArray | None = None)
         hints.hint(hints.CYCLE)
         transaction.on_commit(lambda: crash("A2"))
     return workloads
+
+
+_LOCKED = f"id = %s AND {places.TREE_STAYS} FOR NO KEY UPDATE"
+
+
+def _check_rules(checked: Checked, project: Project) -> None:
+    """The caller holds the project's row and the tree, so that nobody changes them before it is
+    stored. One query. Raises Conflict."""
+    if project.tenant_id != checked.project.tenant_id:
+        raise Conflict(f"{project.name} was moved meanwhile, to other rules: submit it again.")
+    chain = policy_of.of_project(project)
+    if [said.rules for said in chain] != [said.rules for said in checked.chain]:
+        raise Conflict(
+            f"What is permitted and wanted in {project.name} was changed meanwhile: submit it"
+            " again, to be checked by that."
+        )
 
 
 _PENDING = """

@@ -13,7 +13,7 @@ from django.urls import reverse
 from clusters.models import Cluster, FlavorKind
 from controlplane.api.auth import actor_of, named_project
 from controlplane.kernel import clock
-from controlplane.kernel.errors import Invalid
+from controlplane.kernel.errors import Conflict, Invalid
 from controlplane.kernel.htmx import (
     focus_fault,
     go,
@@ -102,7 +102,8 @@ class Sum:
 
 @page("GET", "HEAD", "POST")
 def workload_submit(request: HttpRequest) -> HttpResponse:
-    """GET is the form, or the part of it that htmx asks for; POST stores the workload, or 422."""
+    """GET is the form, or the part of it that htmx asks for; POST stores the workload, or 422,
+    or 409 where other policies hold by now than it was checked by."""
     actor = actor_of(request)
     project = named_project(request)
     at = clock.now()
@@ -120,6 +121,9 @@ def workload_submit(request: HttpRequest) -> HttpResponse:
         except TooOften as error:
             form.add_error(None, error.message)
             return later(_render(request, form, request.POST, status=429, focus_top=True), error)
+        except Conflict as error:
+            form.add_error(None, error.message)
+            return _render(request, form, request.POST, status=409, focus_top=True)
         else:
             messages.success(request, f"Submitted {made.name}.")
             page_of = "workload-detail" if isinstance(made, Workload) else "array-detail"

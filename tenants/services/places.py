@@ -15,6 +15,11 @@ from tenants.models import Project, Tenant
 from tenants.services import trail
 
 _SLUG = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
+TREE_STAYS = (
+    "(SELECT pg_advisory_xact_lock_shared('tenants_tenant'::regclass::oid::bigint)) IS NOT NULL"
+)
+"""A condition, always true, that waits for who has `lock_tree`, and keeps others from it until the
+transaction ends. What is read after it is as they left it."""
 _STAYS = ("project_with_live_work_stays", "tenant_with_live_work_stays")
 """Walls of the scheduler's, which knows what work is live."""
 
@@ -25,8 +30,9 @@ def check_slug(slug: str) -> None:
         raise Invalid("1 to 40 of a-z, 0-9 and - are wanted.", pointer="/slug")
 
 
-def lock_names() -> None:
-    """One name at a time is given until the transaction ends, so that no two are alike."""
+def lock_tree() -> None:
+    """Until the transaction ends nobody else names or moves a place, so that no two are alike, or
+    says what is permitted there; nor is anything stored meanwhile that was checked by that."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock('tenants_tenant'::regclass::oid::bigint)")
 

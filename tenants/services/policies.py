@@ -28,7 +28,7 @@ from tenants.policy import (
     loosened,
 )
 from tenants.selectors import policies as selectors
-from tenants.services import trail
+from tenants.services import places, trail
 from tenants.services.quotas import VersionMismatch
 
 _IMAGE = re.compile(
@@ -77,6 +77,7 @@ def set_policy(
     said: dict[str, object] = {**asdict(rules), "is_from_above": is_above and rules != Rules()}
     project, tenant = access.project_and_tenant(of)
     with transaction.atomic():
+        places.lock_tree()
         policy, made = SubmitPolicy.objects.select_for_update().get_or_create(
             project=project, tenant=tenant, defaults=said
         )

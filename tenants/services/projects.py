@@ -28,7 +28,7 @@ def create(
     places.check_slug(slug)
     weights.check(weight)
     with _slug_is_free(tenant, slug, pointer="/slug"), transaction.atomic():
-        places.lock_names()
+        places.lock_tree()
         project = Project.objects.create(
             tenant=tenant,
             name=naming.checked(name, alike=_names(tenant)),
@@ -56,7 +56,7 @@ def rename(*, actor: Actor, project: Project, name: str, at: datetime) -> Projec
     """Its slug and namespace stay. Raises NotFound or NotAllowed for it, Invalid for the name."""
     access.authorize(actor, Action.MANAGE_MEMBERS, project=project)
     with transaction.atomic():
-        places.lock_names()
+        places.lock_tree()
         values = {
             "name": naming.checked(
                 name,
@@ -79,7 +79,7 @@ def move(*, actor: Actor, project: Project, tenant: Tenant, at: datetime) -> Pro
         transaction.atomic(),
         places.refused_while_busy(project.name),
     ):
-        places.lock_names()
+        places.lock_tree()
         naming.checked(
             project.name,
             alike=_names(tenant).exclude(id=project.id),

@@ -67,9 +67,7 @@ def set_quota(
             for grant in Grant.objects.filter(
                 Grant.for_a_time(), request__project=project, request__flavor=flavor
             ).select_related("request__project"):
-                Grant.objects.filter(id=grant.id).update(
-                    ended_at=at, quota_version=quota.version
-                )
+                Grant.objects.filter(id=grant.id).update(ended_at=at, quota_version=quota.version)
                 record_of_grant(grant, "grant.end", actor=actor, at=at)
         record(actor, quota, before, action="quota.set", at=at)
         hints.hint(hints.CYCLE)

@@ -32,7 +32,7 @@ def create(
     _check_levels(actor, parent, below=1)
     told = f"There is a tenant {slug} already."
     with places.taken(_SLUG, message=told, pointer="/slug"), transaction.atomic():
-        places.lock_names()
+        places.lock_tree()
         tenant = Tenant.objects.create(
             parent=parent,
             name=naming.checked(name, alike=_names(parent)),
@@ -55,7 +55,7 @@ def rename(*, actor: Actor, tenant: Tenant, name: str, at: datetime) -> Tenant:
     name."""
     access.authorize_tenant(actor, Action.MANAGE_MEMBERS, tenant=tenant)
     with transaction.atomic():
-        places.lock_names()
+        places.lock_tree()
         values = {
             "name": naming.checked(
                 name,
@@ -83,7 +83,7 @@ def move(*, actor: Actor, tenant: Tenant, parent: Tenant | None, at: datetime) -
     deepest = max(len(list(actor.tenants_above(each))) for each in below)
     _check_levels(actor, parent, below=1 + deepest - len(list(actor.tenants_above(tenant.id))))
     with transaction.atomic():
-        places.lock_names()
+        places.lock_tree()
         naming.checked(
             tenant.name,
             alike=_names(parent).exclude(id=tenant.id),

@@ -1,11 +1,15 @@
 """/policy, and that of each tenant and project: what holds, the form, and what is refused."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.urls import reverse
 
 from controlplane.kernel import clock
+from scheduler.models import Workload
+from scheduler.services import workloads
+from scheduler.services.workloads import Checked
 from tenants.access import actor_for
 from tenants.models import Role, SubmitPolicy
 from tenants.policy import Rules
@@ -13,6 +17,7 @@ from tenants.services import policies
 from tests import factories
 from tests.conftest import Cast
 from tests.web.conftest import HTMX, Browse, Shop
+from tests.web.test_workload_submit import form
 
 FLEET = reverse("policy")
 EMPTY = {"version": "0"}
@@ -154,3 +159,28 @@ def test_what_can_not_be_is_not_played_either(browse: Browse, cast: Cast) -> Non
     assert answer.status_code == 422
     assert "is not between 1 and 7,776,000." in answer.content.decode()
     assert browse(cast.ben).post(of_detection(cast), {**EMPTY, "play": "y"}).status_code == 403
+
+
+def test_a_submission_that_was_checked_by_other_rules_is_told_to_come_again(
+    browse: Browse, cast: Cast, shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check = workloads.check
+
+    def then_they_change(**asked: Any) -> Checked:
+        """Any: as `check` has it."""
+        checked = check(**asked)
+        oz = actor_for(user=cast.oz)
+        policies.set_policy(actor=oz, of=None, rules=Rules(max_pods=1), version=0, at=factories.AT)
+        return checked
+
+    monkeypatch.setattr(workloads, "check", then_they_change)
+    sent = form(cast)
+    before = Workload.objects.count()
+    answer = browse(cast.ben).post(reverse("workload-submit"), sent)
+    assert answer.status_code == 409
+    told = answer.content.decode()
+    assert "was changed meanwhile: submit it again, to be checked by that." in told
+    assert sent["image"] in told
+    assert Workload.objects.count() == before
+    monkeypatch.undo()
+    assert browse(cast.ben).post(reverse("workload-submit"), sent).status_code == 303
