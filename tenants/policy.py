@@ -61,7 +61,7 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class InForce:
-    """One rule of `Rules`, what holds by it, and whose word that is."""
+    """One rule of `Rules`, or of what runs, what holds by it, and whose word that is."""
 
     rule: str
     value: Value

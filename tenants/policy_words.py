@@ -15,6 +15,8 @@ RULES = {
     "default_run_time_s": "Run-time limit of what says none",
     "default_priority_class": "Priority of what says none",
     "default_labels": "Labels of what does not have them",
+    "idle_timeout_s": "Idle work is freed after",
+    "min_run_time_s": "Work may be evicted after",
 }
 """As people read them."""
 
@@ -26,6 +28,8 @@ def told(rules: Iterable[InForce]) -> list[tuple[str, str, str]]:
 
 def _read(rule: InForce) -> str:
     value = rule.value
+    if value == 0:
+        return "any time" if rule.rule == "min_run_time_s" else "never"
     if isinstance(value, int):
         return in_words(rule.rule, value)
     if isinstance(value, str):

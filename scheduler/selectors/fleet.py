@@ -79,9 +79,10 @@ def flavors() -> tuple[FlavorView, ...]:
 
 
 _QUEUES = (
-    run_times.GRANTED  # noqa: S608  # constants
+    "WITH RECURSIVE "  # noqa: S608  # constants
+    + run_times.IN_FORCE
     + ", "
-    + idle_limits.NEAREST
+    + idle_limits.IN_FORCE
     + ", "
     + tenant_queues.CLOSED
     + """
@@ -92,10 +93,9 @@ SELECT p.id::text, p.tenant_id::text, p.weight, q.flavor_id::text, q.nominal_mil
        || array(SELECT 'tenant ' || t.name FROM unnest(c.above) WITH ORDINALITY AS up (id, nth)
                 JOIN tenants_tenant t ON t.id = up.id ORDER BY up.nth),
        p.max_running, p.user_max_running, p.user_max_gpus_milli,
-       coalesce(p.min_run_time_s, g.seconds), coalesce(p.idle_timeout_s, i.timeout_s),
-       coalesce(p.idle_warning_s, i.warning_s), p.least_isolation
+       g.seconds, i.timeout_s, i.warning_s, p.least_isolation
 FROM tenants_project p LEFT JOIN tenants_quota q ON q.project_id = p.id
-LEFT JOIN granted g ON g.id = p.tenant_id LEFT JOIN idle_limit i ON i.id = p.tenant_id
+LEFT JOIN granted g ON g.id = p.id LEFT JOIN idle_limit i ON i.id = p.id
 LEFT JOIN closed c ON c.id = p.tenant_id
 ORDER BY p.id
 """

@@ -73,21 +73,21 @@ class Idle:
 
 
 _IDLE = (
-    run_times.GRANTED  # noqa: S608  # constants
+    "WITH RECURSIVE "  # noqa: S608  # constants
+    + run_times.IN_FORCE
     + ", "
-    + idle_limits.NEAREST
+    + idle_limits.IN_FORCE
     + """
 SELECT w.id, a.id, w.project_id, w.preemptible, i.since, i.warned_at,
-       coalesce(t.idle_timeout_s, l.timeout_s), coalesce(t.idle_warning_s, l.warning_s),
+       l.timeout_s, l.warning_s,
        (SELECT coalesce(sum(p.amount_milli), 0)::bigint FROM scheduler_placement p
         JOIN clusters_flavor f ON f.id = p.flavor_id
         WHERE p.attempt_id = a.id AND p.released_at IS NULL AND f.kind <> 'cpu'),
-       coalesce(w.started_at, w.admitted_at, a.created_at), coalesce(t.min_run_time_s, g.seconds)
+       coalesce(w.started_at, w.admitted_at, a.created_at), g.seconds
 FROM scheduler_idleness i JOIN scheduler_attempt a ON a.id = i.attempt_id
 JOIN scheduler_workload w ON w.id = a.workload_id
 JOIN clusters_cluster c ON c.id = a.cluster_id
-JOIN tenants_project t ON t.id = w.project_id
-LEFT JOIN idle_limit l ON l.id = t.tenant_id LEFT JOIN granted g ON g.id = t.tenant_id
+LEFT JOIN idle_limit l ON l.id = w.project_id LEFT JOIN granted g ON g.id = w.project_id
 WHERE a.ended_at IS NULL AND w.state = 'RUNNING' AND """
     + IS_FRESH
 )

@@ -96,7 +96,7 @@ def compare(
         as_of=at,
         asked=modes.of(spec),
         modes=compared,
-        min_run_time_s=run_times.in_force_s(project=project),
+        min_run_time_s=run_times.in_force(of=project).seconds,
         past=past,
         since=since,
     )

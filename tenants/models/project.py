@@ -35,8 +35,8 @@ class Project(queues.Queue, Row):
     `user_max_gpus_milli` is in thousandths of devices, slices and shares being parts of one, held
     by one submitter at once;
     `…_submits_a_minute` count workloads, an array as one.
-    `min_run_time_s` is how long its work runs before it may be evicted; None takes its tenant's.
-    What is idle for `idle_timeout_s` is freed, as `Tenant` says of it.
+    `min_run_time_s` is how long its work runs before it may be evicted, and what is idle for
+    `idle_timeout_s` is freed, as `Tenant` says of it.
     Its work starts on no share that keeps neighbours less apart than `least_isolation`: a new
     project's on none at all, until somebody says that it accepts them.
     """

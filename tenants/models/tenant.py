@@ -38,10 +38,10 @@ class Tenant(queues.Queue, Row):
     """An organisation (no parent) or a department of one. A trigger refuses cycles.
 
     `weight` is its part in fair share among its siblings. `min_run_time_s` is how long work of
-    its projects runs before it may be evicted; None takes what is above. What is idle for
-    `idle_timeout_s` is freed, and told `idle_warning_s` before; a time-out of 0 is never, and None
-    for both takes what is above. Its queue is that of all projects below it; `queue_changed_by` is
-    who moved it last, None when nobody did.
+    its projects runs before it may be evicted. What is idle for `idle_timeout_s` is freed, and
+    told `idle_warning_s` before; a time-out of 0 is never. Of both the shortest time holds that a
+    project or any tenant above it says, None saying nothing. Its queue is that of all projects
+    below it; `queue_changed_by` is who moved it last, None when nobody did.
     """
 
     parent = models.ForeignKey(

@@ -1,5 +1,5 @@
-"""For how long a project's work may leave its devices unused: by its own word, else by that of
-the nearest tenant above it that has one, else by the fleet's."""
+"""For how long a project's work may leave its devices unused: the shortest time that it and the
+tenants above it say, never being the longest; where none says one, the fleet's (ADR 0103)."""
 
 from dataclasses import dataclass
 from uuid import UUID
@@ -7,24 +7,42 @@ from uuid import UUID
 from django.conf import settings
 from django.db import connection
 
-from tenants.models import Project
+from tenants.access import Place
+from tenants.models import MAX_IDLE_TIMEOUT_S, Project
 
-NEAREST = """
-idle_limit (id, timeout_s, warning_s, by) AS (
+
+def _held(own: str) -> str:
+    """Of a row and what holds above it: the one of both that is shorter, its own where they are
+    alike, for the sake of its warning."""
+    never = MAX_IDLE_TIMEOUT_S + 1
+    is_looser = (
+        f"{own}.idle_timeout_s IS NULL OR coalesce(nullif({own}.idle_timeout_s, 0), {never})"
+        f" > coalesce(nullif(a.timeout_s, 0), {never})"
+    )
+    return ", ".join(
+        f"CASE WHEN {is_looser} THEN a.{above} ELSE {own}.{said} END"
+        for above, said in (
+            ("timeout_s", "idle_timeout_s"),
+            ("warning_s", "idle_warning_s"),
+            ("by", "name::text"),
+        )
+    )
+
+
+IN_FORCE = f"""
+idle_above (id, timeout_s, warning_s, by) AS (
     SELECT id, idle_timeout_s, idle_warning_s,
            CASE WHEN idle_timeout_s IS NOT NULL THEN name::text END
     FROM tenants_tenant WHERE parent_id IS NULL
   UNION ALL
-    SELECT t.id, coalesce(t.idle_timeout_s, i.timeout_s), coalesce(t.idle_warning_s, i.warning_s),
-           CASE WHEN t.idle_timeout_s IS NULL THEN i.by ELSE t.name::text END
-    FROM tenants_tenant t JOIN idle_limit i ON i.id = t.parent_id)
-"""
-"""What each tenant says for its projects, and whose word that is; NULL: the fleet's. To stand
-after WITH RECURSIVE."""
-_OF_TENANT = (
-    "WITH RECURSIVE "  # noqa: S608  # constants
-    + NEAREST
-    + "SELECT timeout_s, warning_s, by FROM idle_limit WHERE id = %s"
+    SELECT t.id, {_held("t")} FROM tenants_tenant t JOIN idle_above a ON a.id = t.parent_id),
+idle_limit (id, timeout_s, warning_s, by) AS (
+    SELECT p.id, {_held("p")} FROM tenants_project p JOIN idle_above a ON a.id = p.tenant_id)
+"""  # noqa: S608  # columns
+"""What holds of each tenant (`idle_above`) and project (`idle_limit`), and whose word that is;
+NULL: the fleet's. To stand after WITH RECURSIVE."""
+_OF = (
+    "WITH RECURSIVE " + IN_FORCE + "SELECT timeout_s, warning_s, by FROM {} WHERE id = %s"  # noqa: S608  # constants
 )
 
 
@@ -37,8 +55,8 @@ class IdleLimit:
 
 
 @dataclass(frozen=True, slots=True)
-class InheritedLimit:
-    """What the project would have without a word of its own. `by` "" is the fleet."""
+class HeldLimit:
+    """What holds, and by whose word; "" is the fleet."""
 
     limit: IdleLimit
     by: str
@@ -49,28 +67,26 @@ def of_fleet() -> IdleLimit:
     return IdleLimit(settings.BERTH_IDLE_TIMEOUT_S, settings.BERTH_IDLE_WARNING_S)
 
 
-def own(project: Project) -> IdleLimit | None:
-    """What the project says itself."""
-    if project.idle_timeout_s is None or project.idle_warning_s is None:
-        return None
-    return IdleLimit(project.idle_timeout_s, project.idle_warning_s)
+def in_force(*, of: Place) -> HeldLimit:
+    """One query, none for the fleet."""
+    found = None
+    if isinstance(of, Project):
+        found = _read("idle_limit", of.id)
+    elif of is not None:
+        found = said(tenant_id=of.id)
+    return found or HeldLimit(of_fleet(), "")
 
 
-def in_force(*, project: Project) -> IdleLimit:
-    """Its own, else the inherited one. One query at most."""
-    return own(project) or inherited(project=project).limit
+def said(*, tenant_id: UUID | None) -> HeldLimit | None:
+    """What the tenant and those above it say together; None where none says anything. One
+    query."""
+    return _read("idle_above", tenant_id)
 
 
-def inherited(*, project: Project) -> InheritedLimit:
-    """One query."""
-    return said(tenant_id=project.tenant_id) or InheritedLimit(of_fleet(), "")
-
-
-def said(*, tenant_id: UUID | None) -> InheritedLimit | None:
-    """What the tenant, or the nearest above it, says; None where none does. One query."""
+def _read(table: str, id: UUID | None) -> HeldLimit | None:
     with connection.cursor() as cursor:
-        cursor.execute(_OF_TENANT, [tenant_id])
+        cursor.execute(_OF.format(table), [id])
         timeout_s, warning_s, by = cursor.fetchone() or (None, None, None)
     if timeout_s is None or warning_s is None:
         return None
-    return InheritedLimit(IdleLimit(timeout_s, warning_s), by or "")
+    return HeldLimit(IdleLimit(timeout_s, warning_s), by or "")

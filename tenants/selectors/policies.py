@@ -7,7 +7,8 @@ from uuid import UUID
 from tenants import access
 from tenants.access import Action, Actor, Place
 from tenants.models import Project, SubmitPolicy
-from tenants.policy import Rules, Said
+from tenants.policy import InForce, Rules, Said
+from tenants.selectors import idle_limits, run_times
 
 FLEET = "the fleet"
 """Who says what holds everywhere."""
@@ -36,6 +37,21 @@ def of_place(of: Place) -> tuple[Said, ...]:
     if isinstance(of, Project):
         return of_project(of)
     return _chain(tenant=of.id if of else None, project=None, own="")
+
+
+def of_running(of: Place) -> tuple[InForce, ...]:
+    """What holds there of work that runs, beside what chains say of submissions: how long it may
+    be idle, and from when it may be evicted. Without what nobody says and the fleet does not
+    bound. Two queries, none for the fleet."""
+    idle, least = idle_limits.in_force(of=of), run_times.in_force(of=of)
+    return tuple(
+        InForce(rule, value, by or FLEET)
+        for rule, value, by in (
+            ("idle_timeout_s", idle.limit.timeout_s, idle.by),
+            ("min_run_time_s", least.seconds, least.by),
+        )
+        if value or by
+    )
 
 
 def above(of: Place) -> tuple[Said, ...]:

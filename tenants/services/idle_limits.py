@@ -17,7 +17,7 @@ from tenants.services import columns, tightening
 def set_for_project(
     *, actor: Actor, project: Project, limit: IdleLimit | None, at: datetime
 ) -> Project:
-    """Of its own; None takes its tenant's. It holds for what runs already too.
+    """Of its own; None says nothing. It holds for what runs already too.
 
     Raises NotFound or NotAllowed for the project, Invalid for a limit that can't be, or is longer
     than what a tenant above says.
@@ -33,7 +33,7 @@ def set_for_project(
 def set_for_tenant(
     *, actor: Actor, tenant: Tenant, limit: IdleLimit | None, at: datetime
 ) -> Tenant:
-    """For all below it that say nothing themselves; None takes what is above it.
+    """For all below it that say nothing shorter; None says nothing.
 
     Raises NotFound or NotAllowed for the tenant, Invalid for a limit that can't be, is longer than
     what a tenant above says, or shorter than what somebody below does.

@@ -15,7 +15,7 @@ from tenants.services import columns, tightening
 def set_for_project(
     *, actor: Actor, project: Project, seconds: int | None, at: datetime
 ) -> Project:
-    """Of its own; None takes its tenant's. It holds for what runs already too.
+    """Of its own; None says nothing. It holds for what runs already too.
 
     Raises NotFound or NotAllowed for the project, Invalid for seconds out of range, or more than
     what a tenant above says.
@@ -29,7 +29,7 @@ def set_for_project(
 
 
 def set_for_tenant(*, actor: Actor, tenant: Tenant, seconds: int | None, at: datetime) -> Tenant:
-    """For all below it that say nothing themselves; None takes what is above it.
+    """For all below it that say nothing shorter; None says nothing.
 
     Raises NotFound or NotAllowed for the tenant, Invalid for seconds out of range, more than what
     a tenant above says, or less than what somebody below does.

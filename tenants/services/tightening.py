@@ -18,7 +18,7 @@ def check(
     by: str,
     zero_is_most: bool,
 ) -> None:
-    """`above` is what the nearest tenant above says, and `by` its name. Raises Invalid where the
+    """`above` is the least that any tenant above says, and `by` its name. Raises Invalid where the
     place would say more than that, or another below it says more than the place would."""
     if asked is None:
         return

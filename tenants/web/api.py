@@ -149,14 +149,13 @@ class ProjectApi(ApiView):
         self.query()
         project = people.project(actor=self.actor, id=id)
         roles = people.roles(actor=self.actor, project=project)
-        in_force_s = run_times.in_force_s(project=project)
-        idle = idle_limits.in_force(project=project)
+        idle = idle_limits.in_force(of=project).limit
         return Response(
             {
                 **s.ProjectOut(project).data,
                 "preferred_flavors": [each.name for each in preferred.of_project(project)],
                 "roles": roles,
-                "min_run_time_in_force_s": in_force_s,
+                "min_run_time_in_force_s": run_times.in_force(of=project).seconds,
                 "idle_timeout_in_force_s": idle.timeout_s,
                 "idle_warning_in_force_s": idle.warning_s,
             }

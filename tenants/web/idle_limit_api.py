@@ -20,7 +20,7 @@ type Out = dict[str, Any]  # Any: JSON values
 
 
 class IdleLimitIn(StrictSerializer):
-    """Both, or null for both, which takes what is above."""
+    """Both, or null for both, which says nothing."""
 
     idle_timeout_s = Integer(
         low=0, high=MAX_IDLE_TIMEOUT_S, allow_null=True, help_text="0 is never."

@@ -126,7 +126,9 @@ def _page(
         "is_project": isinstance(of, Project),
         "form": form if may_set and not kept_above else None,
         "kept_above": may_set and kept_above,
-        "in_force": policy_words.told(policy.in_force(selectors.of_place(of))),
+        "in_force": policy_words.told(
+            (*policy.in_force(selectors.of_place(of)), *selectors.of_running(of))
+        ),
         **found,
     }
     return partial(request, "tenants/policy.html", "form", context, status=status)

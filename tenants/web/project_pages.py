@@ -25,9 +25,9 @@ from tenants.models import Project
 from tenants.selectors import idle_limits as limits_in_force
 from tenants.selectors import people
 from tenants.selectors import preferred as preferring
+from tenants.selectors import run_times as run_times_in_force
 from tenants.selectors.gates import of_project
 from tenants.selectors.queues import closed_tenants
-from tenants.selectors.run_times import inherited
 from tenants.services import gates, idle_limits, isolation, preferred, queues, run_times, weights
 from tenants.web.gate_forms import StandingGateForm
 from tenants.web.preferred_forms import PreferredForm
@@ -205,7 +205,6 @@ def _page(
     """With the form that was posted, by its name; the others are as things are now."""
     isolation_now = {"least_isolation": project.least_isolation}
     idle_now = {name: getattr(project, name) for name in IdleLimitForm.base_fields}
-    above = limits_in_force.inherited(project=project)
     first = [flavor.name for flavor in preferring.of_project(project)]
     may_manage = access.allowed(actor_of(request), Action.MANAGE_QUEUE, project=project)
     choices = [flavor.name for flavor in preferring.choices()] if may_manage else []
@@ -221,14 +220,13 @@ def _page(
             actor_of(request), Action.MANAGE_CHANNELS, place=project
         ),
         "may_grant": access.allowed(actor_of(request), Action.EDIT_QUOTA, project=project),
-        "inherited": inherited(project=project),
+        "least_run_time": run_times_in_force.in_force(of=project),
         "queue_form": QueueForm(),
         "caps_form": CapsForm.of(project),
         "may_weigh_tenant": actor_of(request).permits_everywhere(Action.EDIT_QUOTA),
         "weight_form": WeightForm(initial={"weight": project.weight}),
         "run_time_form": MinRunTimeForm(initial={"min_run_time_s": project.min_run_time_s}),
-        "idle_limit": limits_in_force.own(project) or above.limit,
-        "idle_limit_by": "" if limits_in_force.own(project) else above.by or "the fleet",
+        "idle": limits_in_force.in_force(of=project),
         "gates": of_project(project).order_by("id"),
         "gate_form": StandingGateForm(),
         "isolation_form": LeastIsolationForm(initial=isolation_now),

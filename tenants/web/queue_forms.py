@@ -73,11 +73,11 @@ class WeightForm(StrictForm):
 
 
 class MinRunTimeForm(StrictForm):
-    """How long its work runs before it may be evicted; empty takes what is above."""
+    """How long its work runs before it may be evicted; empty says nothing."""
 
     min_run_time_s = forms.IntegerField(
         label="Seconds", min_value=0, max_value=MAX_MIN_RUN_TIME_S, required=False,
-        help_text="For as long others wait for what it borrows. Left empty, it is inherited.",
+        help_text="So long others wait for what it borrows. Of all above it the shortest holds.",
     )  # fmt: skip
 
 
@@ -96,11 +96,11 @@ class LeastIsolationForm(StrictForm):
 
 
 class IdleLimitForm(StrictForm):
-    """How long its work may leave its devices unused; both empty take what is above."""
+    """How long its work may leave its devices unused; both empty say nothing."""
 
     idle_timeout_s = forms.IntegerField(
         label="Freed after, in seconds", min_value=0, max_value=MAX_IDLE_TIMEOUT_S, required=False,
-        help_text="0 is never. Left empty, both are inherited.",
+        help_text="0 is never. Of all above it the shortest holds.",
     )  # fmt: skip
     idle_warning_s = forms.IntegerField(
         label="Told before, in seconds", min_value=0, max_value=MAX_IDLE_TIMEOUT_S, required=False,

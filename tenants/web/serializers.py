@@ -28,9 +28,13 @@ type Rows = Any  # plain rows
 ROLES = [role.value for role in Role]
 QUEUE_STATES = QueueState.values
 _SCOPES = [scope.value for scope in Scope]
-_RUNS_FOR = "Its work runs as long before it may be evicted; null takes what is above."
-_IDLE_FOR = "Its work is freed when it leaves its devices unused for as long; 0 is never."
-_TOLD = "As long before it is told so. Null for both takes what is above."
+_RUNS_FOR = (
+    "Its work runs as long before it may be evicted, or less, where a tenant above says it."
+)
+_IDLE_FOR = (
+    "Its work is freed when its devices are unused as long, or as a tenant above says; 0: never."
+)
+_TOLD = "As long before it is told so. Null for both says nothing."
 PREFERRED = "Flavors that its work tries first, in this order, and gets if it names none itself."
 _MAX_AGE_S = int(MAX_AGE.total_seconds())
 
@@ -96,8 +100,12 @@ class PreferredFlavorsOut(serializers.Serializer[Rows]):
 
 
 class ProjectDetailOut(PreferredFlavorsOut, ProjectOut):
-    min_run_time_in_force_s = serializers.IntegerField(help_text="Inherited, if null there.")
-    idle_timeout_in_force_s = serializers.IntegerField(help_text="The same of that; 0 is never.")
+    min_run_time_in_force_s = serializers.IntegerField(
+        help_text="The least that it and the tenants above it say."
+    )
+    idle_timeout_in_force_s = serializers.IntegerField(
+        help_text="The same of that; 0 is never, the longest."
+    )
     idle_warning_in_force_s = serializers.IntegerField()
     roles = serializers.ListField(
         child=serializers.ChoiceField(choices=ROLES),
@@ -145,7 +153,7 @@ class WeightIn(StrictSerializer):
 
 class MinRunTimeIn(StrictSerializer):
     min_run_time_s = Integer(
-        low=0, high=MAX_MIN_RUN_TIME_S, allow_null=True, help_text="Null takes what is above."
+        low=0, high=MAX_MIN_RUN_TIME_S, allow_null=True, help_text="Null says nothing."
     )
 
 

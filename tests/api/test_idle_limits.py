@@ -46,6 +46,11 @@ def test_a_limit_is_set_and_inherited(api: Api, cast: Cast) -> None:
     assert seen() == (60, 60, 0)
     api(cast.oz).post(f"{project}/idle-limit", dict.fromkeys(SAID), format="json")
     assert seen() == (None, 3600, 600)
+    rule = {"rule": "idle_timeout_s", "value": 3600, "by": "Vision Lab"}
+    for place in (project, tenant):
+        assert api(cast.ada).get(f"{place}/policy").json()["in_force"] == [rule]
+    Project.objects.filter(id=cast.detection.id).update(idle_timeout_s=7200, idle_warning_s=0)
+    assert seen() == (7200, 3600, 600)
 
 
 @pytest.mark.parametrize(

@@ -236,7 +236,7 @@ def test_what_may_not_be_preempted_is_told_and_never_freed(stage: Stage) -> None
     assert free(stage, after(99_000)) == set()
 
 
-def test_the_nearest_limit_holds_and_a_time_out_of_0_is_never(
+def test_the_shortest_limit_holds_and_a_time_out_of_0_is_never(
     stage: Stage, settings: Settings
 ) -> None:
     settings.BERTH_IDLE_TIMEOUT_S, settings.BERTH_IDLE_WARNING_S = 100, 10
@@ -255,9 +255,33 @@ def test_the_nearest_limit_holds_and_a_time_out_of_0_is_never(
     tenant.idle_timeout_s, tenant.idle_warning_s = 200, 20
     tenant.save()
     assert limit() == (200, 20)
+    limited(150, 15)
+    assert limit() == (150, 15)
     limited(0, 0)
+    assert limit() == (200, 20)
+    tenant.idle_timeout_s, tenant.idle_warning_s = 0, 0
+    tenant.save()
     assert limit() == (None, 0)
     assert not idle.warn(at=after(10**6))
+
+
+def test_what_may_be_evicted_late_is_freed_by_the_shortest_time_that_is_said(stage: Stage) -> None:
+    limited(100, 10)
+    workload = stage.running()
+    see(stage, [0])
+    tenant = stage.project.tenant
+
+    def frees_at() -> datetime | None:
+        found = idleness.of_running(workload=workload)
+        assert found is not None
+        return found.frees_at
+
+    assert workload.started_at
+    Project.objects.update(min_run_time_s=80_000)
+    assert frees_at() == workload.started_at + timedelta(seconds=80_000)
+    tenant.min_run_time_s = 40_000
+    tenant.save()
+    assert frees_at() == workload.started_at + timedelta(seconds=40_000)
 
 
 def test_freed_work_gets_its_notice_and_ends_as_idle_and_is_not_tried_again(

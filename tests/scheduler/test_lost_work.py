@@ -93,6 +93,9 @@ def test_checkpoints_and_least_run_times_are_loaded(stage: Stage, settings: Sett
     loaded = load_here(at=AT + 9 * MINUTE).snapshot
     granted = {queue.project: queue.min_run_time_s for queue in loaded.queues}
     assert granted == {str(stage.project.id): 600, str(other.id): 0}
+    Project.objects.filter(id=other.id).update(min_run_time_s=601)
+    loaded = load_here(at=AT + 9 * MINUTE).snapshot
+    assert {queue.min_run_time_s for queue in loaded.queues} == {600}
 
 
 def test_a_cycle_evicts_who_has_saved_its_work_and_nobody_too_early(stage: Stage) -> None:

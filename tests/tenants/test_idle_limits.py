@@ -1,5 +1,8 @@
 """For how long work may be idle: who says so, and whose word holds."""
 
+from itertools import product
+from math import inf
+
 import pytest
 from pytest_django import Settings
 
@@ -8,8 +11,9 @@ from controlplane.kernel.errors import Invalid, NotAllowed, NotFound
 from tenants.access import actor_for
 from tenants.models import MAX_IDLE_TIMEOUT_S, Project, Role, Tenant, User
 from tenants.selectors import idle_limits as selectors
-from tenants.selectors.idle_limits import IdleLimit, InheritedLimit
-from tenants.services import idle_limits
+from tenants.selectors import policies
+from tenants.selectors.idle_limits import HeldLimit, IdleLimit
+from tenants.services import idle_limits, projects
 from tests import factories
 from tests.conftest import Cast
 
@@ -28,25 +32,65 @@ def of_tenant(of: Tenant, limit: IdleLimit | None, by: User) -> Tenant:
     )
 
 
-def test_the_nearest_word_holds_the_projects_own_first(cast: Cast, settings: Settings) -> None:
+@pytest.fixture
+def arms(cast: Cast) -> Project:
+    """Below Robots, which is a department of Vision Lab."""
+    return factories.project(factories.tenant("Robots", parent=cast.vision), "Arms")
+
+
+def say(of: Project | Tenant, seconds: int | None, warning_s: int = 0) -> None:
+    """Also what nobody may say there, but may have said before it was moved there."""
+    warned = None if seconds is None else min(warning_s, seconds)
+    type(of).objects.filter(id=of.id).update(idle_timeout_s=seconds, idle_warning_s=warned)
+
+
+def test_the_shortest_that_it_or_any_above_it_says_holds(
+    cast: Cast, arms: Project, settings: Settings
+) -> None:
+    """Never is the longest, and the fleet's is for where nobody says anything."""
     settings.BERTH_IDLE_TIMEOUT_S, settings.BERTH_IDLE_WARNING_S = 7, 1
-    department = factories.tenant("Robots", parent=cast.vision)
-    arms = factories.project(department, "Arms")
+    chain = (cast.vision, arms.tenant, arms)
+    for said in product((None, 0, 60, 120), repeat=3):
+        for place, seconds in zip(chain, said, strict=True):
+            say(place, seconds)
+        for nth, place in enumerate(chain, start=1):
+            there = [each or inf for each in said[:nth] if each is not None]
+            least = min(there, default=7)
+            found = selectors.in_force(of=place)
+            assert found.limit.timeout_s == (0 if least == inf else least), (said, nth)
+            own = dict(zip(("Vision Lab", "Robots", "Arms"), said, strict=True)).get(found.by)
+            assert (own == found.limit.timeout_s) if there else (found.by == ""), (said, nth)
 
-    def holds() -> tuple[IdleLimit, InheritedLimit]:
-        row = Project.objects.get(id=arms.id)
-        return selectors.in_force(project=row), selectors.inherited(project=row)
 
-    assert holds() == (IdleLimit(7, 1), InheritedLimit(IdleLimit(7, 1), ""))
-    of_tenant(cast.vision, HOUR, cast.oz)
-    assert holds() == (HOUR, InheritedLimit(HOUR, "Vision Lab"))
-    less = IdleLimit(120, 0)
-    of_tenant(department, less, cast.oz)
-    assert holds() == (less, InheritedLimit(less, "Robots"))
-    Project.objects.filter(id=arms.id).update(idle_timeout_s=60, idle_warning_s=60)
-    assert holds() == (IdleLimit(60, 60), InheritedLimit(less, "Robots"))
-    of_tenant(department, None, cast.oz)
-    assert holds() == (IdleLimit(60, 60), InheritedLimit(HOUR, "Vision Lab"))
+def test_of_two_alike_the_nearer_says_how_long_before_it_is_told(
+    cast: Cast, arms: Project
+) -> None:
+    say(cast.vision, 3600, 600)
+    assert selectors.in_force(of=arms) == HeldLimit(HOUR, "Vision Lab")
+    say(arms, 3600, 60)
+    assert selectors.in_force(of=arms) == HeldLimit(IdleLimit(3600, 60), "Arms")
+    say(arms, 3601, 60)
+    assert selectors.in_force(of=arms) == HeldLimit(HOUR, "Vision Lab")
+
+
+def test_what_comes_below_a_shorter_limit_has_that(cast: Cast, arms: Project) -> None:
+    of_tenant(cast.speech, HOUR, cast.oz)
+    say(arms, 0)
+    factories.member(cast.ada, Role.OWNER, at=cast.speech)
+    ada = actor_for(user=cast.ada)
+    moved = projects.move(actor=ada, project=arms, tenant=cast.speech, at=factories.AT)
+    assert selectors.in_force(of=moved) == HeldLimit(HOUR, "Speech Lab")
+    told = [(each.rule, each.value, each.by) for each in policies.of_running(moved)]
+    assert told == [("idle_timeout_s", 3600, "Speech Lab")]
+
+
+def test_nobody_says_longer_than_any_that_is_above(cast: Cast, arms: Project) -> None:
+    say(cast.vision, 60)
+    say(arms.tenant, 120)  # as before it was moved there
+    with pytest.raises(Invalid, match="Vision Lab says 60 s, and who is below it"):
+        idle_limits.set_for_project(
+            actor=actor_for(user=cast.oz), project=arms, limit=IdleLimit(61, 0), at=factories.AT
+        )
 
 
 def test_nobody_says_longer_than_who_is_above(cast: Cast) -> None:

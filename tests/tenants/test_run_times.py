@@ -1,5 +1,7 @@
 """How long work runs before it may be evicted: who says so, and whose word holds."""
 
+from itertools import product
+
 import pytest
 from pytest_django import Settings
 
@@ -7,9 +9,10 @@ from controlplane.audit.models import AuditEvent
 from controlplane.kernel.errors import Invalid, NotAllowed, NotFound
 from tenants.access import actor_for
 from tenants.models import MAX_MIN_RUN_TIME_S, Project, Role, Tenant, User
+from tenants.selectors import policies
 from tenants.selectors import run_times as selectors
-from tenants.selectors.run_times import Inherited
-from tenants.services import run_times
+from tenants.selectors.run_times import HeldTime
+from tenants.services import projects, run_times
 from tests import factories
 from tests.conftest import Cast
 
@@ -29,24 +32,47 @@ def of_tenant(of: Tenant, seconds: int | None, by: User) -> Tenant:
     )
 
 
-def test_the_nearest_word_holds_the_projects_own_first(cast: Cast, settings: Settings) -> None:
+def say(of: Project | Tenant, seconds: int | None) -> None:
+    """Also what nobody may say there, but may have said before it was moved there."""
+    type(of).objects.filter(id=of.id).update(min_run_time_s=seconds)
+
+
+def test_the_shortest_that_it_or_any_above_it_says_holds(cast: Cast, settings: Settings) -> None:
+    """The fleet's is for where nobody says anything."""
     settings.BERTH_MIN_RUN_TIME_S = 7
-    department = factories.tenant("Robots", parent=cast.vision)
-    arms = factories.project(department, "Arms")
+    robots = factories.tenant("Robots", parent=cast.vision)
+    chain = (cast.vision, robots, factories.project(robots, "Arms"))
+    for said in product((None, 0, 60, 120), repeat=3):
+        for place, seconds in zip(chain, said, strict=True):
+            say(place, seconds)
+        for nth, place in enumerate(chain, start=1):
+            there = [each for each in said[:nth] if each is not None]
+            found = selectors.in_force(of=place)
+            assert found.seconds == min(there, default=7), (said, nth)
+            own = dict(zip(("Vision Lab", "Robots", "Arms"), said, strict=True)).get(found.by)
+            assert (own == found.seconds) if there else (found.by == ""), (said, nth)
 
-    def holds() -> tuple[int, Inherited]:
-        row = Project.objects.get(id=arms.id)
-        return selectors.in_force_s(project=row), selectors.inherited(project=row)
 
-    assert holds() == (7, Inherited(7, ""))
-    of_tenant(cast.vision, 600, cast.oz)
-    assert holds() == (600, Inherited(600, "Vision Lab"))
-    of_tenant(department, 60, cast.oz)
-    assert holds() == (60, Inherited(60, "Robots"))
-    Project.objects.filter(id=arms.id).update(min_run_time_s=0)
-    assert holds() == (0, Inherited(60, "Robots"))
-    of_tenant(department, None, cast.oz)
-    assert holds() == (0, Inherited(600, "Vision Lab"))
+def test_what_comes_below_a_shorter_time_has_that(cast: Cast) -> None:
+    of_tenant(cast.speech, 60, cast.oz)
+    of_project(cast, 600)
+    factories.member(cast.ada, Role.OWNER, at=cast.speech)
+    ada = actor_for(user=cast.ada)
+    moved = projects.move(actor=ada, project=cast.detection, tenant=cast.speech, at=factories.AT)
+    assert selectors.in_force(of=moved) == HeldTime(60, "Speech Lab")
+    told = [(each.rule, each.value, each.by) for each in policies.of_running(moved)]
+    assert told == [("min_run_time_s", 60, "Speech Lab")]
+
+
+def test_nobody_says_more_than_any_that_is_above(cast: Cast) -> None:
+    robots = factories.tenant("Robots", parent=cast.vision)
+    say(cast.vision, 60)
+    say(robots, 120)  # as before it was moved there
+    arms = factories.project(robots, "Arms")
+    with pytest.raises(Invalid, match="Vision Lab says 60 s, and who is below it"):
+        run_times.set_for_project(
+            actor=actor_for(user=cast.oz), project=arms, seconds=61, at=factories.AT
+        )
 
 
 def test_what_is_said_is_written_down(cast: Cast) -> None:

@@ -26,8 +26,10 @@ def test_the_page_says_what_holds_and_whose_word_it_is(browse: Browse, cast: Cas
     told = "unused for 1 h is freed, and told 10 min before: what Vision Lab says."
     assert told in page_of(browse, cast)
     own = page_of(browse, cast, idle_timeout_s=1800, idle_warning_s=300)
-    assert "unused for 30 min is freed, and told 5 min before." in own
-    never = page_of(browse, cast, idle_timeout_s=0, idle_warning_s=0)
+    assert "unused for 30 min is freed, and told 5 min before: what Detection says." in own
+    assert told in page_of(browse, cast, idle_timeout_s=0, idle_warning_s=0)
+    Tenant.objects.filter(id=cast.vision.id).update(idle_timeout_s=None, idle_warning_s=None)
+    never = page_of(browse, cast)
     assert "may leave its devices unused for as long as it runs" in never
 
 

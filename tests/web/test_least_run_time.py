@@ -23,7 +23,10 @@ def test_the_page_says_what_holds_and_whose_word_it_is(browse: Browse, cast: Cas
     assert "runs for 20 min before it may be evicted: what Vision Lab grants." in page_of(
         browse, cast
     )
-    assert "runs for 5 min before it may be evicted." in page_of(browse, cast, min_run_time_s=300)
+    own = "runs for 5 min before it may be evicted: what Detection grants."
+    assert own in page_of(browse, cast, min_run_time_s=300)
+    Tenant.objects.filter(id=cast.vision.id).update(min_run_time_s=299)
+    assert "evicted: what Vision Lab grants." in page_of(browse, cast)
     assert "may be evicted as soon as it runs" in page_of(browse, cast, min_run_time_s=0)
 
 

@@ -13,7 +13,8 @@ from scheduler.services.workloads import Checked
 from tenants.access import actor_for
 from tenants.models import Role, SubmitPolicy
 from tenants.policy import Rules
-from tenants.services import policies
+from tenants.selectors.idle_limits import IdleLimit
+from tenants.services import idle_limits, policies, run_times
 from tests import factories
 from tests.conftest import Cast
 from tests.web.conftest import HTMX, Browse, Shop
@@ -121,6 +122,21 @@ def test_who_may_only_look_sees_what_holds_and_whose_word_it_is(
     assert answer.context["form"] is None
     assert browse(cast.ben).post(of_detection(cast), SAVE).status_code == 403
     assert browse(cast.cleo).get(of_detection(cast)).status_code == 404
+    run_times.set_for_project(actor=oz, project=cast.detection, seconds=0, at=factories.AT)
+    limit = IdleLimit(5400, 600)
+    idle_limits.set_for_tenant(actor=oz, tenant=cast.vision, limit=limit, at=factories.AT)
+    told = [
+        ("Pods of one workload at most", "8", "the fleet"),
+        ("Idle work is freed after", "90 min", "Vision Lab"),
+        ("Work may be evicted after", "any time", "Detection"),
+    ]
+    assert browse(cast.ben).get(of_detection(cast)).context["in_force"] == told
+    above = browse(cast.ada).get(reverse("tenant-policy", args=[cast.vision.id]))
+    assert above.context["in_force"] == told[:2]
+    assert browse(cast.ben).get(FLEET).context["in_force"] == told[:1]
+    asked = {"project": str(cast.detection.id)}
+    form = browse(cast.ben).get(reverse("workload-submit"), asked, headers=HTMX)
+    assert form.context["policy"] == told
     assert browse(cast.cleo).get(FLEET).status_code == 200
 
 
