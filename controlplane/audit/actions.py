@@ -20,7 +20,7 @@ _POOL = "request_class selector parameters nodes"
 _DEFRAGMENTATION = "budget_s starts_at ends_at"
 _CAPS = (
     "max_running max_pending user_max_running user_max_pending user_max_gpus_milli"
-    " max_submits_a_minute user_max_submits_a_minute"
+    " max_submits_a_minute user_max_submits_a_minute caps_from_above"
 )
 _USER = "username email is_active is_staff is_superuser"
 _POLICY = (

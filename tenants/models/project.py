@@ -1,6 +1,7 @@
 """The project: a tenant's unit that owns a queue, quota and spend."""
 
 from django.conf import settings
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
 
@@ -34,7 +35,8 @@ class Project(queues.Queue, Row):
     hold capacity (`running`) or wait (`pending`), of the whole project or of each submitter in it;
     `user_max_gpus_milli` is in thousandths of devices, slices and shares being parts of one, held
     by one submitter at once;
-    `…_submits_a_minute` count workloads, an array as one.
+    `…_submits_a_minute` count workloads, an array as one. Those of `caps_from_above` somebody with
+    a role above the project set, so its own people don't change them.
     `min_run_time_s` is how long its work runs before it may be evicted, and what is idle for
     `idle_timeout_s` is freed, as `Tenant` says of it.
     Its work starts on no share that keeps neighbours less apart than `least_isolation`: a new
@@ -61,6 +63,9 @@ class Project(queues.Queue, Row):
     user_max_gpus_milli = models.IntegerField(null=True, blank=True)
     max_submits_a_minute = models.IntegerField(null=True, blank=True)
     user_max_submits_a_minute = models.IntegerField(null=True, blank=True)
+    caps_from_above = ArrayField(
+        models.CharField(max_length=30), default=list, db_default=[], blank=True
+    )
     min_run_time_s = models.IntegerField(null=True, blank=True)
     idle_timeout_s = models.IntegerField(null=True, blank=True)
     idle_warning_s = models.IntegerField(null=True, blank=True)
@@ -94,6 +99,10 @@ class Project(queues.Queue, Row):
             *(
                 models.CheckConstraint(condition=_is_cap(cap), name=f"project_{cap}")
                 for cap in CAPS
+            ),
+            models.CheckConstraint(
+                condition=Q(caps_from_above__contained_by=list(CAPS)),
+                name="project_caps_from_above_known",
             ),
         ]
 

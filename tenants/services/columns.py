@@ -13,12 +13,14 @@ from tenants.access import Actor
 from tenants.models import Project, Tenant
 from tenants.services import trail
 
+type Value = int | str | UUID | list[str] | None
+
 
 def say[Row: (Project, Tenant)](
     of: Row,
     *,
     action: str,
-    values: Mapping[str, int | str | UUID | None],
+    values: Mapping[str, Value],
     actor: Actor,
     at: datetime,
 ) -> Row:
@@ -35,7 +37,7 @@ def say[Row: (Project, Tenant)](
     return row
 
 
-def _told(value: int | str | UUID | None) -> int | str | None:
+def _told(value: Value) -> int | str | list[str] | None:
     return str(value) if isinstance(value, UUID) else value
 
 

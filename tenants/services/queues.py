@@ -11,7 +11,7 @@ from controlplane.kernel.errors import Conflict, Invalid, NotAllowed
 from controlplane.kernel.queues import QueueState, checked_note
 from tenants import access
 from tenants.access import Action, Actor
-from tenants.models import MAX_CAP, Project, Tenant
+from tenants.models import CAPS, MAX_CAP, Project, Tenant
 from tenants.services import columns, trail
 
 
@@ -78,7 +78,9 @@ def _check_closed_by(row: Project | Tenant, actor: Actor) -> None:
 def set_caps(*, actor: Actor, project: Project, caps: Caps, at: datetime) -> Project:
     """Make these the project's caps, all of them. What runs or waits beyond one stays.
 
-    Raises NotFound or NotAllowed for the project, Invalid for a cap out of range.
+    One that somebody with a role above the project changed only such change again, until they take
+    it away. Raises NotFound or NotAllowed for the project or for such a cap, Invalid for a cap out
+    of range.
     """
     access.authorize(actor, Action.MANAGE_QUEUE, project=project)
     wanted = asdict(caps)
@@ -89,4 +91,17 @@ def set_caps(*, actor: Actor, project: Project, caps: Caps, at: datetime) -> Pro
                 pointer=f"/{name}",
                 code="out-of-range",
             )
-    return columns.say(project, action="project.caps", values=wanted, actor=actor, at=at)
+    is_above = access.allowed_at(actor, Action.MANAGE_QUEUE, place=project.tenant)
+    with transaction.atomic():
+        row = Project.objects.select_for_update(no_key=True).get(id=project.id)
+        changed = [name for name, value in wanted.items() if getattr(row, name) != value]
+        theirs = [name for name in changed if name in row.caps_from_above]
+        if theirs and not is_above:
+            raise NotAllowed(
+                f"{', '.join(theirs)} of {row.name}: set by who is above it, and only such change"
+                " it: ask them."
+            )
+        from_above = {*row.caps_from_above, *(changed if is_above else ())}
+        kept = [name for name in CAPS if name in from_above and wanted[name] is not None]
+        values = {**wanted, "caps_from_above": kept}
+        return columns.say(project, action="project.caps", values=values, actor=actor, at=at)

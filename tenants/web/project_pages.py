@@ -208,21 +208,25 @@ def _page(
     first = [flavor.name for flavor in preferring.of_project(project)]
     may_manage = access.allowed(actor_of(request), Action.MANAGE_QUEUE, project=project)
     choices = [flavor.name for flavor in preferring.choices()] if may_manage else []
+    may_manage_tenant = access.allowed_for_tenant(
+        actor_of(request), Action.MANAGE_QUEUE, tenant=project.tenant
+    )
+    caps_form = posted.get("caps_form") or CapsForm.of(project)
+    if isinstance(caps_form, CapsForm) and not may_manage_tenant:
+        caps_form.keep(project.caps_from_above)
     context = {
         "project": project,
         "under_way": selectors.under_way(Q(project=project)),
         "closed_tenants": closed_tenants().get(project.tenant_id, ()),
         "may_manage": may_manage,
-        "may_manage_tenant": access.allowed_for_tenant(
-            actor_of(request), Action.MANAGE_QUEUE, tenant=project.tenant
-        ),
+        "may_manage_tenant": may_manage_tenant,
         "may_manage_channels": access.allowed_at(
             actor_of(request), Action.MANAGE_CHANNELS, place=project
         ),
         "may_grant": access.allowed(actor_of(request), Action.EDIT_QUOTA, project=project),
         "least_run_time": run_times_in_force.in_force(of=project),
         "queue_form": QueueForm(),
-        "caps_form": CapsForm.of(project),
+        "caps_form": caps_form,
         "may_weigh_tenant": actor_of(request).permits_everywhere(Action.EDIT_QUOTA),
         "weight_form": WeightForm(initial={"weight": project.weight}),
         "run_time_form": MinRunTimeForm(initial={"min_run_time_s": project.min_run_time_s}),

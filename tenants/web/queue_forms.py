@@ -1,6 +1,7 @@
 """The forms of a project's caps, weight, least run time, idle limit and isolation. The services
 check what they say; these convert."""
 
+from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any, ClassVar
 
@@ -45,6 +46,13 @@ class CapsForm(StrictForm):
     user_max_submits_a_minute = _workloads("Workloads of one submitter in a minute")
 
     _WORKLOADS: ClassVar = tuple(cap for cap in CAPS if cap != "user_max_gpus_milli")
+
+    def keep(self, caps: Iterable[str]) -> None:
+        """Show these as what who fills it in may not change."""
+        for name in caps:
+            field = self.fields[name.removesuffix("_milli")]
+            field.widget.attrs["readonly"] = True
+            field.help_text = "Set by who is above it: ask them to change it."
 
     @property
     def caps(self) -> Caps:

@@ -9,6 +9,7 @@ from clusters.models import Isolation
 from controlplane.api.fields import Id, Integer, Moment, StrictSerializer, Text
 from controlplane.kernel.queues import MAX_NOTE, QueueState
 from tenants.models import (
+    CAPS,
     MAX_CAP,
     MAX_MIN_RUN_TIME_S,
     OF_WORK,
@@ -86,6 +87,10 @@ class ProjectOut(serializers.Serializer[Rows]):
     user_max_gpus_milli = serializers.IntegerField(allow_null=True)
     max_submits_a_minute = serializers.IntegerField(allow_null=True)
     user_max_submits_a_minute = serializers.IntegerField(allow_null=True)
+    caps_from_above = serializers.ListField(
+        child=serializers.ChoiceField(choices=CAPS),
+        help_text="Those of the caps that a role above it set: only such change them.",
+    )
     min_run_time_s = serializers.IntegerField(allow_null=True, help_text=_RUNS_FOR)
     idle_timeout_s = serializers.IntegerField(allow_null=True, help_text=_IDLE_FOR)
     idle_warning_s = serializers.IntegerField(allow_null=True, help_text=_TOLD)

@@ -49,6 +49,7 @@ def test_caps_are_given_all_at_once(api: Api, cast: Cast) -> None:
     assert {name: made[name] for name in CAPS} == wanted
     listed = api(cast.ben).get("/api/v1/projects").json()["items"]
     assert [one["max_running"] for one in listed if one["id"] == made["id"]] == [4]
+    assert made["caps_from_above"] == ["max_running", "user_max_gpus_milli"]
     assert post(api, cast, "/caps", NONE).json()["max_running"] is None
 
 

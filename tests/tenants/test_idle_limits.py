@@ -49,7 +49,7 @@ def test_the_shortest_that_it_or_any_above_it_says_holds(
 ) -> None:
     """Never is the longest, and the fleet's is for where nobody says anything."""
     settings.BERTH_IDLE_TIMEOUT_S, settings.BERTH_IDLE_WARNING_S = 7, 1
-    chain = (cast.vision, arms.tenant, arms)
+    chain: tuple[Project | Tenant, ...] = (cast.vision, arms.tenant, arms)
     for said in product((None, 0, 60, 120), repeat=3):
         for place, seconds in zip(chain, said, strict=True):
             say(place, seconds)

@@ -10,7 +10,7 @@ from controlplane.kernel import hints
 from controlplane.kernel.errors import Conflict, Invalid, NotAllowed, NotFound
 from controlplane.kernel.queues import QueueState
 from tenants.access import actor_for
-from tenants.models import MAX_CAP, Project, User
+from tenants.models import MAX_CAP, Project, Role, User
 from tenants.services import queues
 from tenants.services.queues import Caps
 from tests import factories
@@ -127,3 +127,40 @@ def test_what_the_fleets_operator_closed_no_owner_opens(cast: Cast) -> None:
     assert move(cast, QueueState.OPEN, by=cast.oz).queue_state == QueueState.OPEN
     move(cast)
     assert move(cast, QueueState.OPEN, by=cast.oz).queue_state == QueueState.OPEN
+
+
+@pytest.fixture
+def olive(cast: Cast) -> User:
+    """Owner of Detection alone."""
+    user = factories.user("olive")
+    factories.member(user, Role.OWNER, at=cast.detection)
+    return user
+
+
+def test_a_cap_that_was_set_from_above_no_owner_of_the_project_changes(
+    cast: Cast, olive: User
+) -> None:
+    cap(cast, by=olive, user_max_running=3)
+    for above in (cast.ada, cast.oz):
+        made = cap(cast, by=above, user_max_running=3, max_running=4, max_submits_a_minute=9)
+        assert made.caps_from_above == ["max_running", "max_submits_a_minute"]
+    mine = {"max_running": 4, "max_submits_a_minute": 9}
+    for asked in ({}, mine | {"max_running": 3}, mine | {"max_submits_a_minute": 10}):
+        with pytest.raises(NotAllowed, match="of Detection: set by who is above it") as refused:
+            cap(cast, by=olive, **asked)
+        assert ("max_running" in refused.value.message) == (asked.get("max_running") != 4)
+    row = Project.objects.get(id=cast.detection.id)
+    assert (row.max_running, row.user_max_running, row.max_submits_a_minute) == (4, 3, 9)
+    made = cap(cast, by=olive, user_max_running=5, max_pending=1, **mine)
+    assert (made.user_max_running, made.max_pending) == (5, 1)
+    assert made.caps_from_above == ["max_running", "max_submits_a_minute"]
+
+
+def test_a_cap_that_is_taken_away_from_above_is_the_owners_again(cast: Cast, olive: User) -> None:
+    cap(cast, by=cast.oz, max_running=4, max_pending=2)
+    made = cap(cast, by=cast.ada, max_pending=2)
+    assert made.caps_from_above == ["max_pending"]
+    event = AuditEvent.objects.order_by("-id")[0]
+    told = [each["caps_from_above"] for each in (event.before, event.after)]
+    assert told == [["max_running", "max_pending"], ["max_pending"]]
+    assert cap(cast, by=olive, max_running=99, max_pending=2).max_running == 99

@@ -41,7 +41,8 @@ def test_the_shortest_that_it_or_any_above_it_says_holds(cast: Cast, settings: S
     """The fleet's is for where nobody says anything."""
     settings.BERTH_MIN_RUN_TIME_S = 7
     robots = factories.tenant("Robots", parent=cast.vision)
-    chain = (cast.vision, robots, factories.project(robots, "Arms"))
+    arms = factories.project(robots, "Arms")
+    chain: tuple[Project | Tenant, ...] = (cast.vision, robots, arms)
     for said in product((None, 0, 60, 120), repeat=3):
         for place, seconds in zip(chain, said, strict=True):
             say(place, seconds)

@@ -7,7 +7,7 @@ from django.urls import reverse
 
 from controlplane.kernel.queues import QueueState
 from scheduler.core.lifecycle import State
-from tenants.models import Project
+from tenants.models import Project, Role
 from tests import factories
 from tests.conftest import Cast
 from tests.web.conftest import Browse, Shop
@@ -165,3 +165,21 @@ def test_the_queue_page_says_that_a_queue_is_closed_and_why(
 
 def test_quota_leads_to_it(browse: Browse, cast: Cast) -> None:
     assert url(cast.detection) in browse(cast.ben).get(reverse("quota-list")).content.decode()
+
+
+def test_caps_from_above_are_shown_to_its_owner_as_what_others_change(
+    browse: Browse, cast: Cast
+) -> None:
+    caps = url(cast.detection, "project-caps")
+    given = {"max_running": "4", "user_max_gpus": "2.5"}
+    assert browse(cast.ada).post(caps, given).status_code == 303
+    olive = factories.user("olive")
+    factories.member(olive, Role.OWNER, at=cast.detection)
+    for user, shown in ((olive, 2), (cast.ada, 0)):
+        page = browse(user).get(url(cast.detection)).content.decode()
+        assert page.count("Set by who is above it: ask them to change it.") == shown
+        assert page.count("readonly") == shown
+    assert browse(olive).post(caps, given | {"max_running": "5"}).status_code == 403
+    assert browse(olive).post(caps, given | {"max_pending": "5"}).status_code == 303
+    row = Project.objects.get(id=cast.detection.id)
+    assert (row.max_running, row.max_pending, row.user_max_gpus_milli) == (4, 5, 2500)

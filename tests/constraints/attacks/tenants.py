@@ -161,6 +161,11 @@ TREE = (
         for cap in CAPS
         for what, value in ((f"{cap}, by mistake,", 0), (f"{cap}, as a sum,", MAX_CAP + 1))
     ),
+    Attack(
+        "project_caps_from_above_known",
+        "somebody above set what is no cap",
+        change(Project, caps_from_above=["weight"]),
+    ),
 )
 
 QUOTAS = (
