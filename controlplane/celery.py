@@ -29,7 +29,8 @@ app.conf.task_routes = {
     hints.PROBE_EXPOSURE: {"queue": "dispatch"},
     hints.RECUT_CLUSTER: {"queue": "dispatch"},  # as above
     hints.NODES_CLUSTER: {"queue": "dispatch"},  # as above
-    hints.NOTICES: {"queue": "dispatch"},  # as above
+    hints.CHANNELS: {"queue": "dispatch"},  # as above
+    hints.MAIL: {"queue": "dispatch"},  # who does not answer holds up nothing that is periodic
     "scheduler.*": {"queue": "periodic"},
 }
 # reliability 4.5: one visibility time-out, longer than the hard limit, in both places.
@@ -59,7 +60,8 @@ app.conf.beat_schedule = {
     "escalate requests": _tick("scheduler.escalate_requests", 60),
     "follow quotas": _tick("scheduler.follow_quotas", 15),
     "tell of work": _tick("scheduler.tell", 30),
-    "send notices": _tick(hints.NOTICES, 10),
+    "send mail": _tick(hints.MAIL, 10),
+    "tell channels": _tick(hints.CHANNELS, 10),
 }
 
 

@@ -1,6 +1,7 @@
 """Celery tasks: parse ids, call one loop function. At least once, in any order, is assumed."""
 
 import logging
+from collections.abc import Callable
 from time import monotonic
 from typing import Any
 from uuid import UUID
@@ -358,18 +359,28 @@ def tell(**_: Any) -> None:  # Any: as above
     telling.of_budgets(at=clock.now())
 
 
-@shared_task(name=hints.NOTICES)
-def send_notices(**_: Any) -> None:  # Any: as above
-    """Send what people are to be told, in one process at a time: who does not answer holds that
-    alone."""
-    hints.taken(hints.NOTICES)
-    if not hints.begin(hints.NOTICES, for_s=_HARD_S):
+@shared_task(name=hints.MAIL)
+def send_mail(**_: Any) -> None:  # Any: as above
+    """Send the mail that is due, in one process at a time."""
+    _deliver(hints.MAIL, deliveries.mail_due)
+
+
+@shared_task(name=hints.CHANNELS)
+def tell_channels(**_: Any) -> None:  # Any: as above
+    """Send what is due to channels, as mail."""
+    _deliver(hints.CHANNELS, deliveries.post_due)
+
+
+def _deliver(lane: str, send_due: Callable[..., int]) -> None:
+    """Who does not answer holds one process alone, and no other lane."""
+    hints.taken(lane)
+    if not hints.begin(lane, for_s=_HARD_S):
         return
     ends = monotonic() + TURN_S
     try:
-        deliveries.send_due(at=clock.now, goes_on=lambda: monotonic() < ends)
+        send_due(at=clock.now, goes_on=lambda: monotonic() < ends)
     finally:
-        hints.end(hints.NOTICES)
+        hints.end(lane)
 
 
 @shared_task(name="scheduler.escalate_requests")

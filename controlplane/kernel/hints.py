@@ -27,7 +27,8 @@ RECUT_CLUSTER = "scheduler.recut_cluster"
 NODES = "scheduler.ask_for_nodes"
 NODES_CLUSTER = "scheduler.ask_cluster_for_nodes"
 WISHES = "scheduler.refresh_wishes"
-NOTICES = "scheduler.send_notices"
+MAIL = "scheduler.send_mail"
+CHANNELS = "scheduler.tell_channels"
 EXPIRES_S = 30
 """A hint that waited this long in its queue is dropped: the periodic run has come meanwhile."""
 

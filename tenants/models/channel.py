@@ -26,7 +26,8 @@ class Channel(Row):
     the whole fleet.
 
     The address and the secret that signs are `sealed`, as who knows an address of Slack's may
-    write there; `host` is what of it is no secret.
+    write there; `host` is what of it is no secret. `tried_at` is when something was last sent
+    there, `failing_since` since when nothing arrives, None where the last try went well.
     """
 
     tenant = models.ForeignKey(
@@ -41,6 +42,8 @@ class Channel(Row):
     events = ArrayField(models.CharField(max_length=20, choices=[(each, each) for each in TOLD]))
     sealed = models.BinaryField()
     made_at = models.DateTimeField()
+    tried_at = models.DateTimeField(null=True, blank=True)
+    failing_since = models.DateTimeField(null=True, blank=True)
 
     class Meta:
         constraints = [

@@ -1,16 +1,23 @@
 """Sending what `notices` wrote down, at least once: a delivery is taken in one transaction, sent
 outside of any, and noted in another. Whoever dies between leaves it to the next, with the same id.
+
+Mail and channels are lanes of their own. Whoever names an address may have it never answer, so
+channels go many at once, each with one message at a time, those that work first (ADR 0112).
 """
 
 import logging
 import smtplib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from datetime import datetime, timedelta
 
 import orjson
 from django.conf import settings
 from django.core.mail import EmailMessage
 from django.db import transaction
+from django.db.models import F, QuerySet
+from django.db.models.functions import Coalesce
+from django.db.models.lookups import IsNull
 
 from clusters.sealing import Unopened
 from controlplane.kernel.crash import crash
@@ -24,6 +31,11 @@ LEASE = timedelta(seconds=60)
 """After it a delivery whose sender said nothing is another's. Longer than a task may last."""
 MOST_TRIES = 7
 """With the waits between them, an hour."""
+MOST_AT_ONCE = 32
+"""Channels that are sent to beside each other."""
+ROUND_S = webhooks.LIMIT_S + 2
+"""After it nobody waits any more for those: a name may take longer to be looked up than anything
+may take that is watched."""
 _FIRST_WAIT = timedelta(minutes=1)
 
 
@@ -31,44 +43,90 @@ class Undelivered(Exception):
     """Nothing says that it arrived. The message is for who may see the delivery."""
 
 
-def send_due(*, at: Callable[[], datetime], goes_on: Callable[[], bool]) -> int:
-    """Send what is due, the longest due first, as long as it may go on; how many were tried."""
+def mail_due(*, at: Callable[[], datetime], goes_on: Callable[[], bool]) -> int:
+    """Send the mail that is due, the longest due first, as long as it may go on; how many were
+    tried."""
     count = 0
-    while goes_on() and (delivery := _take(at())):
-        _carry_out(delivery, at)
-        count += 1
+    while goes_on() and (taken := _take(_mails(at()), at())):
+        for delivery in taken:
+            _note(delivery, _try(delivery, at()), at=at())
+        count += len(taken)
     return count
 
 
+def post_due(*, at: Callable[[], datetime], goes_on: Callable[[], bool]) -> int:
+    """Send to channels what is due, in rounds of ROUND_S at most, as long as it may go on; how
+    many were tried."""
+    count = 0
+    while goes_on() and (taken := _take(_turns(at()), at())):
+        Channel.objects.filter(id__in=[each.channel_id for each in taken]).update(tried_at=at())
+        for delivery, error in _try_all(taken, at()):
+            _note(delivery, error, at=at())
+        count += len(taken)
+    return count
+
+
+def _mails(at: datetime) -> QuerySet[Delivery]:
+    due = Delivery.objects.filter(Delivery.under_way(), user__isnull=False, due_at__lte=at)
+    return due.order_by("due_at", "id")[:1]
+
+
+def _turns(at: datetime) -> QuerySet[Delivery]:
+    """Whose turn it is: the longest due of each channel, first of those that work, of these first
+    of whom was sent to the longest ago. So each waits for one try of each other, however much
+    that one has, and for those that fail only until a round is over."""
+    due = Delivery.objects.filter(Delivery.under_way(), channel__isnull=False, due_at__lte=at)
+    firsts = due.order_by("channel_id", "due_at", "id").distinct("channel_id")
+    return due.filter(id__in=firsts.values("id")).order_by(
+        IsNull(F("channel__failing_since"), False),
+        Coalesce("channel__tried_at", "channel__made_at"),
+        "channel_id",
+    )[:MOST_AT_ONCE]
+
+
 @transaction.atomic
-def _take(at: datetime) -> Delivery | None:
-    """The next one that nobody is at, which is the caller's for as long as LEASE."""
-    due = Delivery.objects.filter(Delivery.under_way(), due_at__lte=at)
+def _take(due: QuerySet[Delivery], at: datetime) -> Sequence[Delivery]:
+    """Those that nobody is at, which are the caller's for as long as LEASE."""
     found = due.select_for_update(skip_locked=True, of=("self",))
-    found = found.select_related("notice", "user", "channel")
-    delivery = found.order_by("due_at", "id").first()
-    if delivery is None:
-        return None
-    delivery.tries += 1
-    delivery.due_at = at + LEASE
-    delivery.save(update_fields=["tries", "due_at"])
-    return delivery
+    taken = list(found.select_related("notice", "user", "channel"))
+    ours = Delivery.objects.filter(id__in=[each.id for each in taken])
+    ours.update(tries=F("tries") + 1, due_at=at + LEASE)
+    for delivery in taken:
+        delivery.tries += 1
+    return taken
 
 
-def _carry_out(delivery: Delivery, at: Callable[[], datetime]) -> None:
-    error = ""
+def _try_all(taken: Sequence[Delivery], at: datetime) -> Iterator[tuple[Delivery, str]]:
+    """All at once, with what was wrong. What ended by a defect is none of them: it is due again
+    after LEASE, as if its sender had died."""
+    pool = ThreadPoolExecutor(len(taken))
+    tries = {pool.submit(_try, delivery, at): delivery for delivery in taken}
+    wait(tries, timeout=ROUND_S)
+    pool.shutdown(wait=False, cancel_futures=True)
+    for each, delivery in tries.items():
+        if not each.done():
+            yield delivery, "It gave no answer in time."
+        elif defect := each.exception():
+            logger.error("delivery %s failed by a defect", delivery.id, exc_info=defect)
+        else:
+            yield delivery, each.result()
+
+
+def _try(delivery: Delivery, at: datetime) -> str:
+    """What was wrong, "" if nothing was. It may run in any thread: all that it reads of the
+    database is there."""
     try:
         if delivery.tries > MOST_TRIES:  # whoever tried died of it, or was killed
             raise Undelivered("No try came to an end.")
         crash("T1")
         if delivery.channel is not None:
-            _post(delivery, delivery.channel, at=at())
+            _post(delivery, delivery.channel, at=at)
         elif delivery.user is not None:
             _mail(delivery, delivery.user)
         crash("T2")
     except Undelivered as failure:
-        error = str(failure)
-    _note(delivery, error, at=at())
+        return str(failure)
+    return ""
 
 
 def _note(delivery: Delivery, error: str, *, at: datetime) -> None:
@@ -81,6 +139,9 @@ def _note(delivery: Delivery, error: str, *, at: datetime) -> None:
         logger.warning("delivery %s is given up: %s", delivery.id, error)
     else:
         ours.update(due_at=at + _FIRST_WAIT * 2 ** (delivery.tries - 1), error=error[:300])
+    if delivery.channel_id is not None:
+        since = Coalesce("failing_since", at) if error else None
+        Channel.objects.filter(id=delivery.channel_id).update(failing_since=since)
 
 
 def _post(delivery: Delivery, channel: Channel, *, at: datetime) -> None:

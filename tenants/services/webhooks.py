@@ -21,8 +21,8 @@ from controlplane.kernel.deadlines import GuardedConnection, GuardedTlsConnectio
 MAX_URL = 1000
 SIGNATURE = "Berth-Signature"
 _SILENCE_S = 5
-_LIMIT_S = 10
-_watchdog = Watchdog(_LIMIT_S)
+LIMIT_S = 10
+_watchdog = Watchdog(LIMIT_S)
 
 
 class Unsent(Exception):

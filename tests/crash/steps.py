@@ -135,7 +135,7 @@ def send_notices(*, at: str, folder: str) -> None:
     """Each mail becomes a file."""
     backend = "django.core.mail.backends.filebased.EmailBackend"
     settings.MAILERS = {"default": {"BACKEND": backend, "OPTIONS": {"file_path": folder}}}
-    deliveries.send_due(at=lambda: datetime.fromisoformat(at), goes_on=lambda: True)
+    deliveries.mail_due(at=lambda: datetime.fromisoformat(at), goes_on=lambda: True)
 
 
 def watch() -> None:

@@ -39,7 +39,8 @@ TASKS = {
     "scheduler.escalate_requests": "periodic",
     "scheduler.follow_quotas": "periodic",
     "scheduler.tell": "periodic",
-    "scheduler.send_notices": "dispatch",  # as above
+    "scheduler.send_mail": "dispatch",
+    "scheduler.tell_channels": "dispatch",  # as above
     "scheduler.check_invariants": "periodic",
     "scheduler.refresh_wishes": "periodic",
 }

@@ -69,7 +69,7 @@ def wants(user: User, *of: Event) -> None:
 def sent() -> Sent:
     """All mails that are due now: to whom, and what."""
     mail.outbox.clear()
-    deliveries.send_due(at=lambda: AT, goes_on=lambda: True)
+    deliveries.mail_due(at=lambda: AT, goes_on=lambda: True)
     return sorted((each.to[0].partition("@")[0], str(each.subject)) for each in mail.outbox)
 
 

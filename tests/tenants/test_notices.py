@@ -2,7 +2,7 @@
 
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 
@@ -57,7 +57,11 @@ def granted(cast: Cast, h100: Flavor, *, lasts: timedelta) -> Grant:
 
 
 def send(at: datetime) -> int:
-    return deliveries.send_due(at=lambda: at, goes_on=lambda: True)
+    return deliveries.mail_due(at=lambda: at, goes_on=lambda: True)
+
+
+def taken(at: datetime) -> Sequence[Delivery]:
+    return deliveries._take(deliveries._mails(at), at)
 
 
 def told(at: datetime) -> list[tuple[str, str]]:
@@ -211,8 +215,8 @@ class TestTheOutbox:
         ask(cast, h100)
         at = AT
         for _ in range(deliveries.MOST_TRIES):
-            assert deliveries._take(at)
-            assert deliveries._take(at) is None  # whoever took it may still be at it
+            assert taken(at)
+            assert not taken(at)  # whoever took it may still be at it
             at += deliveries.LEASE
         assert send(at) == 1
         assert not mail.outbox
@@ -220,9 +224,8 @@ class TestTheOutbox:
 
     def test_a_late_word_of_an_old_try_counts_no_more(self, cast: Cast, h100: Flavor) -> None:
         ask(cast, h100)
-        old = deliveries._take(AT)
-        assert old
-        deliveries._take(AT + deliveries.LEASE)
+        [old] = taken(AT)
+        taken(AT + deliveries.LEASE)
         deliveries._note(old, "Too late.", at=AT)
         assert Delivery.objects.get().error == ""
 
@@ -252,7 +255,7 @@ def test_what_another_is_at_is_passed_over(cast: Cast) -> None:
     found: list[object] = []
 
     def another() -> None:
-        found.append(deliveries._take(AT))
+        found.extend(taken(AT))
         connection.close()
 
     with transaction.atomic():
@@ -260,8 +263,9 @@ def test_what_another_is_at_is_passed_over(cast: Cast) -> None:
         thread = threading.Thread(target=another)
         thread.start()
         thread.join(10)
-        assert found == [None]
-    assert deliveries._take(AT)
+        assert not thread.is_alive()
+        assert found == []
+    assert taken(AT)
 
 
 @pytest.mark.parametrize(

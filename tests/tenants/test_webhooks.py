@@ -136,7 +136,7 @@ def ask(cast: Cast) -> None:
 
 def send() -> Delivery:
     """All that is due; the only delivery as it is then."""
-    deliveries.send_due(at=lambda: AT, goes_on=lambda: True)
+    deliveries.post_due(at=lambda: AT, goes_on=lambda: True)
     return Delivery.objects.get()
 
 
@@ -177,7 +177,7 @@ class TestWhatIsSent:
         assert (delivery.error, delivery.sent_at) == ("It answered 500.", None)
         receiver.status = 200
         at = AT + timedelta(minutes=1)
-        deliveries.send_due(at=lambda: at, goes_on=lambda: True)
+        deliveries.post_due(at=lambda: at, goes_on=lambda: True)
         first, second = (json.loads(body)["id"] for _, body in receiver.got)
         assert first == second
         assert Delivery.objects.get().sent_at == at

@@ -35,7 +35,7 @@ def people(cast: Cast) -> dict[str, User]:
 def told(at: datetime = AT) -> list[str]:
     """Who is mailed by then, since the last time."""
     mail.outbox.clear()
-    deliveries.send_due(at=lambda: at, goes_on=lambda: True)
+    deliveries.mail_due(at=lambda: at, goes_on=lambda: True)
     return sorted(message.to[0].partition("@")[0] for message in mail.outbox)
 
 
