@@ -3,7 +3,7 @@ here, and opened only where something is sent."""
 
 import secrets
 from collections.abc import Collection
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import orjson
 from django.conf import settings
@@ -13,6 +13,7 @@ from clusters.sealing import PrivateKey, PublicKey, Unopened, open_sealed, seal
 from controlplane.audit.services import Entry
 from controlplane.kernel import text
 from controlplane.kernel.errors import Conflict, Invalid, Unavailable
+from controlplane.kernel.throttle import Throttle
 from tenants import access
 from tenants.access import Action, Actor, Place
 from tenants.models import TOLD, Channel, ChannelKind, Delivery, Event, Notice
@@ -22,6 +23,8 @@ from tenants.services.webhooks import Target
 
 MAX_CHANNELS = 20
 """At one place."""
+TRIED = Throttle(most=10, window=timedelta(minutes=1))
+"""Each is a message to an address of somebody's choice."""
 PREFIX = "berth_hook_"
 """Of a secret that signs: secret scanners find it by this."""
 
@@ -78,8 +81,9 @@ def remove(*, actor: Actor, channel: Channel, at: datetime) -> None:
 
 
 def try_out(*, actor: Actor, channel: Channel, at: datetime) -> None:
-    """Have a message sent there that says it is a test. Raises NotFound or NotAllowed."""
+    """Have a test sent there, which says that it is one. Raises NotFound, NotAllowed, TooOften."""
     access.authorize_at(actor, Action.MANAGE_CHANNELS, place=place_of(channel))
+    TRIED.take(who=str(actor.user.id), at=at)
     with transaction.atomic():
         notice = Notice(event=Event.TEST, project=channel.project, at=at)
         notice.cause, notice.body = f"test:{notice.id}", {"channel": channel.name}

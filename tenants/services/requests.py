@@ -15,7 +15,7 @@ from tenants.access import Action, Actor
 from tenants.models import Decision, Outcome, Project, Quota, QuotaRequest, User
 from tenants.selectors import chains
 from tenants.selectors.chains import Chain
-from tenants.services import grants, notices, quotas, steps, trail
+from tenants.services import asking_rate, grants, notices, quotas, steps, trail
 from tenants.services.grants import Allotment
 from tenants.services.previews import Previewed
 from tenants.services.quotas import VersionMismatch
@@ -57,12 +57,13 @@ def open(  # a verb read through its module: requests.open
 
     Raises NotFound or NotAllowed for the project, Invalid for one that can't be, or asks for no
     more than is there for as long, for a reason that is empty, too long or holds control
-    characters, and when too many requests are open.
+    characters, and when too many requests are open, TooOften to who has asked too often.
     """
     access.authorize(actor, Action.REQUEST_QUOTA, project=project)
     reason = _checked(reason, pointer="/reason", required=True)
     _check_allotment(allotment, project=project, flavor=flavor, at=at)
     with transaction.atomic():
+        asking_rate.check(actor=actor, at=at)
         waiting = QuotaRequest.objects.filter(project=project, decision="").count()
         if waiting >= MAX_OPEN:
             raise Invalid(f"{project.name} has {waiting} undecided requests already.")

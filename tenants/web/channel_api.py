@@ -153,7 +153,7 @@ class ChannelTestApi(ApiView):
         tag="channels",
         summary="Send a message there that says it is a test, within seconds",
         answers={202: ChannelOut},
-        problems=(404,),
+        problems=(404, 429),
     )
     def post(self, request: Request, id: UUID) -> Response:
         self.no_body()

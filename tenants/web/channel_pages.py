@@ -12,6 +12,7 @@ from controlplane.kernel import clock
 from controlplane.kernel.errors import Conflict, Invalid
 from controlplane.kernel.forms import StrictForm, no_fields
 from controlplane.kernel.htmx import focus_fault, go, page, partial
+from controlplane.kernel.throttle import TooOften
 from tenants import access
 from tenants.access import Action, Place
 from tenants.models import TOLD, ChannelKind, Project
@@ -88,8 +89,12 @@ def channel_test(request: HttpRequest, id: UUID) -> HttpResponse:
     actor = actor_of(request)
     channel = selectors.one(id=id, actor=actor)
     no_fields(request)
-    channels.try_out(actor=actor, channel=channel, at=clock.now())
-    messages.success(request, f"A test goes to {channel.name}: what comes of it is here soon.")
+    try:
+        channels.try_out(actor=actor, channel=channel, at=clock.now())
+    except TooOften as error:
+        messages.warning(request, error.message)
+    else:
+        messages.success(request, f"A test goes to {channel.name}: what comes of it is here soon.")
     return go(request, _address(channels.place_of(channel)))
 
 

@@ -73,7 +73,7 @@ class QuotaRequestsApi(ApiView):
         summary="Ask for quota",
         takes=s.QuotaRequestIn,
         answers={201: s.QuotaRequestOut},
-        problems=(404,),
+        problems=(404, 429),
         keyed=True,
     )
     def post(self, request: Request) -> Response:

@@ -12,7 +12,8 @@ from controlplane.api.auth import actor_of, named_project
 from controlplane.kernel import clock
 from controlplane.kernel.errors import Conflict
 from controlplane.kernel.forms import no_fields
-from controlplane.kernel.htmx import go, page, partial, refusal
+from controlplane.kernel.htmx import go, later, page, partial, refusal
+from controlplane.kernel.throttle import TooOften
 from scheduler.core.reasons import in_units
 from tenants import access
 from tenants.access import Action
@@ -25,7 +26,8 @@ from tenants.web.request_forms import AmendForm, RequestForm
 
 @page("GET", "HEAD", "POST")
 def request_new(request: HttpRequest) -> HttpResponse:
-    """Ask for quota; 422 with the form when it can't be asked like that."""
+    """Ask for quota; 422 with the form when it can't be asked like that, 429 when it was asked for
+    too often."""
     actor = actor_of(request)
     project = named_project(request)
     projects = people.projects_by_name(actor=actor, action=Action.REQUEST_QUOTA)
@@ -50,7 +52,11 @@ def request_new(request: HttpRequest) -> HttpResponse:
         )
         messages.success(request, f"Asked for {in_units(made.nominal_milli)} {made.flavor.name}.")
 
-    status = refusal(form, make)
+    try:
+        status = refusal(form, make)
+    except TooOften as error:
+        form.add_error(None, error.message)
+        return later(_form_page(request, form, projects, status=429), error)
     if status is None:
         return go(request, reverse("request-list"))
     return _form_page(request, form, projects, status=status)

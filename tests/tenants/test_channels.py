@@ -1,12 +1,16 @@
 """Channels by which other systems are told: sealed, at their places, made by who may."""
 
+from datetime import timedelta
+
 import pytest
 from pytest_django import Settings
 
 from clusters.sealing import PrivateKey
+from controlplane.audit.models import AuditEvent
 from controlplane.kernel.errors import Conflict, Invalid, NotAllowed, NotFound, Unavailable
+from controlplane.kernel.throttle import Throttle, TooOften
 from tenants.access import actor_for
-from tenants.models import Channel, Delivery
+from tenants.models import Channel, Delivery, Notice
 from tenants.services import channels, webhooks
 from tests.conftest import Cast
 from tests.tenants.test_webhooks import AT, CANARY, ask, make, send
@@ -86,3 +90,17 @@ def test_what_waits_goes_with_its_channel(cast: Cast) -> None:
     ask(cast)
     channels.remove(actor=actor_for(user=cast.ada), channel=channel, at=AT)
     assert not Delivery.objects.exists()
+
+
+def test_tests_are_few_in_a_minute(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of each person, whichever channel it is."""
+    monkeypatch.setattr(channels, "TRIED", Throttle(most=2, window=timedelta(minutes=1)))
+    ada = actor_for(user=cast.ada)
+    made = [make(cast.ada, cast.detection, URL, name=name)[0] for name in "abc"]
+    for channel in made[:2]:
+        channels.try_out(actor=ada, channel=channel, at=AT)
+    with pytest.raises(TooOften):
+        channels.try_out(actor=ada, channel=made[2], at=AT)
+    assert (Notice.objects.count(), Delivery.objects.count()) == (2, 2)
+    assert AuditEvent.objects.filter(action="channel.test").count() == 2
+    channels.try_out(actor=ada, channel=made[2], at=AT + timedelta(minutes=1))

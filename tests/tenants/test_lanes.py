@@ -16,9 +16,8 @@ from pytest_django import Settings
 from controlplane.kernel import hints
 from controlplane.kernel.deadlines import Watchdog
 from scheduler import tasks
-from tenants.access import actor_for
-from tenants.models import Channel, Delivery, Notice, Project
-from tenants.services import channels, deliveries, webhooks
+from tenants.models import Channel, Delivery, Event, Notice, Project
+from tenants.services import deliveries, webhooks
 from tests.clusters.scripted import Scripted, answer, scripted
 from tests.conftest import Cast
 from tests.tenants import test_webhooks as of_webhooks
@@ -48,9 +47,12 @@ def channel(cast: Cast, url: str, name: str, of: Project | None = None) -> Chann
     return make(cast.ada, of or cast.detection, url, name=name, events=["grant.ended"])[0]
 
 
-def due(cast: Cast, of: Channel, after: timedelta = timedelta()) -> None:
+def due(of: Channel, after: timedelta = timedelta()) -> None:
     """A test message, so much later."""
-    channels.try_out(actor=actor_for(user=cast.ada), channel=of, at=AT + after)
+    notice = Notice(event=Event.TEST, body={"channel": of.name}, at=AT)
+    notice.cause = f"test:{notice.id}"
+    notice.save()
+    Delivery.objects.create(notice=notice, channel=of, due_at=AT + after)
 
 
 def post(rounds: int = 1) -> int:
@@ -81,7 +83,7 @@ def test_mail_goes_while_channels_hold(cast: Cast, settings: Settings) -> None:
 
     with scripted(lambda _: hold) as server:
         for number in range(20):
-            due(cast, channel(cast, server.url, f"{number}"))
+            due(channel(cast, server.url, f"{number}"))
         ask(cast)
         teller = threading.Thread(target=tell)
         teller.start()
@@ -97,7 +99,7 @@ def test_mail_goes_while_channels_hold(cast: Cast, settings: Settings) -> None:
 
 def test_each_lane_takes_its_own(cast: Cast, settings: Settings, tarpit: Scripted) -> None:
     settings.MAILERS = LOCAL
-    due(cast, channel(cast, tarpit.url, "Chat"))
+    due(channel(cast, tarpit.url, "Chat"))
     ask(cast)
     assert [each.user for each in deliveries._turns(AT + SECOND)] == [None]
     assert deliveries.mail_due(at=lambda: AT + SECOND, goes_on=lambda: True) == 1
@@ -105,7 +107,7 @@ def test_each_lane_takes_its_own(cast: Cast, settings: Settings, tarpit: Scripte
 
 
 def test_one_lane_at_a_time_is_sent_by_one_process(cast: Cast, receiver: Receiver) -> None:
-    due(cast, channel(cast, receiver.url, "Chat"))
+    due(channel(cast, receiver.url, "Chat"))
     assert hints.begin(hints.CHANNELS, for_s=30)
     try:
         tasks.tell_channels()
@@ -130,8 +132,8 @@ def test_one_that_works_is_told_beside_twenty_that_hold(cast: Cast) -> None:
 
     with scripted(lambda _: hold) as tarpit, scripted(lambda _: take) as sound:
         for number in range(20):
-            due(cast, channel(cast, tarpit.url, f"{number}"))
-        due(cast, channel(cast, sound.url, "Sound", cast.segmentation), SECOND)
+            due(channel(cast, tarpit.url, f"{number}"))
+        due(channel(cast, sound.url, "Sound", cast.segmentation), SECOND)
         assert post() == 21
     assert set(Delivery.objects.values_list("error", flat=True)) == {""}
 
@@ -144,11 +146,11 @@ def test_those_that_fail_come_after_those_that_work(
     monkeypatch.setattr(deliveries, "MOST_AT_ONCE", 3)
     failing = [channel(cast, tarpit.url, f"{number}") for number in range(4)]
     for each in failing * 3:
-        due(cast, each)
+        due(each)
     sound = channel(cast, receiver.url, "Sound", cast.segmentation)
     assert post(rounds=2) == 6  # four are known by now: the first of each, and two anew
     assert all(since for _, since in map(state, failing))
-    due(cast, sound, SECOND)
+    due(sound, SECOND)
     Channel.objects.filter(id=sound.id).update(tried_at=AT + timedelta(minutes=2))
     before = len(tarpit.requests)
     assert post() == 3
@@ -162,8 +164,8 @@ def test_whose_turn_was_the_longest_ago_is_next(
     monkeypatch.setattr(deliveries, "MOST_AT_ONCE", 1)
     much, little = (channel(cast, receiver.url, name) for name in ("much", "little"))
     for _ in range(3):
-        due(cast, much)
-    due(cast, little, SECOND)
+        due(much)
+    due(little, SECOND)
     moments = (AT + timedelta(minutes=1) + number * SECOND for number in range(100))
     deliveries.post_due(at=lambda: next(moments), goes_on=lambda: True)
     assert [b"little" in body for _, body in receiver.got] == [False, True, False, False]
@@ -174,8 +176,8 @@ def test_one_that_works_again_is_one_that_works(cast: Cast, receiver: Receiver) 
     assert state(one) == (None, None)
     receiver.status = 500
     at = AT + timedelta(minutes=1)
-    due(cast, one)
-    due(cast, one)
+    due(one)
+    due(one)
     post()
     assert state(one) == (at, at)
     deliveries.post_due(at=lambda: at + SECOND, goes_on=iter([True, False]).__next__)
@@ -200,8 +202,8 @@ def test_a_name_that_takes_long_to_be_looked_up_is_not_waited_for(
 
     monkeypatch.setattr(socket, "getaddrinfo", look_up)
     slow = channel(cast, "http://slow.test/", "Slow")
-    due(cast, slow)
-    due(cast, channel(cast, receiver.url, "Chat"))
+    due(slow)
+    due(channel(cast, receiver.url, "Chat"))
     try:
         assert post() == 2
         assert not let_go.is_set()
@@ -215,9 +217,9 @@ def test_one_that_ends_by_a_defect_leaves_the_others(
     cast: Cast, receiver: Receiver, caplog: pytest.LogCaptureFixture
 ) -> None:
     broken = channel(cast, receiver.url, "Broken")
-    due(cast, broken)
+    due(broken)
     Notice.objects.update(body={})
-    due(cast, channel(cast, receiver.url, "Chat"))
+    due(channel(cast, receiver.url, "Chat"))
     assert post() == 2
     left = Delivery.objects.get(sent_at=None)
     assert (left.channel, left.error) == (broken, "")

@@ -1,21 +1,23 @@
 """Asking for quota and deciding: once, by somebody else, with quota, audit and hint together."""
 
+import threading
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 import pytest
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connection, transaction
 
 from clusters.models import Flavor
 from controlplane.audit.models import AuditEvent
 from controlplane.kernel import hints
 from controlplane.kernel.errors import Conflict, Invalid, NotAllowed, NotFound
+from controlplane.kernel.throttle import TooOften
 from tenants.access import Actor, actor_for
-from tenants.models import Decision, Quota, QuotaRequest, Role, Scope, User
+from tenants.models import Decision, Notice, Quota, QuotaRequest, Role, Scope, User
 from tenants.selectors import requests as selectors
-from tenants.services import quotas, requests, steps
+from tenants.services import asking_rate, quotas, requests, steps
 from tenants.services.grants import Allotment
 from tenants.services.requests import Given
 from tests import factories
@@ -44,6 +46,7 @@ def ask(
     h100: Flavor,
     nominal_milli: int = 16_000,
     by: User | None = None,
+    at: datetime = factories.AT,
     **when: datetime,
 ) -> QuotaRequest:
     return requests.open(
@@ -52,7 +55,7 @@ def ask(
         flavor=h100,
         allotment=Allotment(nominal_milli=nominal_milli, **when),
         reason=" A larger model.\nSoon. ",
-        at=factories.AT,
+        at=at,
     )
 
 
@@ -171,6 +174,54 @@ def test_a_project_has_a_bounded_number_of_open_requests(
     ask(cast, h100)
     with pytest.raises(Invalid, match="undecided"):
         ask(cast, h100)
+
+
+def test_who_asks_and_withdraws_over_and_over_has_to_wait(
+    cast: Cast, h100: Flavor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each mails the approvers. What was asked for stays where they look."""
+    monkeypatch.setattr(asking_rate, "MOST", 2)
+    minute, second = timedelta(minutes=1), timedelta(seconds=1)
+
+    def asked(after: timedelta, by: User | None = None) -> QuotaRequest:
+        return ask(cast, h100, by=by, at=factories.AT + after)
+
+    first = asked(timedelta())
+    requests.withdraw(actor=actor(cast.ben), request=first, at=factories.AT)
+    kept = asked(minute)
+    with pytest.raises(TooOften, match="At most 2 of these in 3600 s") as refused:
+        asked(2 * minute)
+    assert refused.value.wait == 58 * 60
+    assert Notice.objects.count() == 2
+    assert selectors.requests(actor=actor(cast.pia)).get(decision="") == kept
+    asked(2 * minute, by=cast.ada)  # it is of each person
+    with pytest.raises(TooOften):
+        asked(60 * minute - second)
+    asked(60 * minute)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_asking_many_times_at_once_is_no_way_round(
+    cast: Cast, h100: Flavor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asking_rate, "MOST", 2)
+    together, refused = threading.Barrier(6, timeout=10), list[TooOften]()
+
+    def open_one() -> None:
+        together.wait()
+        try:
+            ask(cast, h100)
+        except TooOften as error:
+            refused.append(error)
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=open_one) for _ in range(6)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert (QuotaRequest.objects.count(), len(refused)) == (2, 4)
 
 
 def set_quota(cast: Cast, h100: Flavor, version: int | None, nominal_milli: int = 1000) -> Quota:

@@ -1,9 +1,13 @@
 """/channels, and those of each tenant and project: the form, the list, test and removal."""
 
+from datetime import timedelta
+
 import pytest
 from django.urls import reverse
 
+from controlplane.kernel.throttle import Throttle
 from tenants.models import Channel, Delivery
+from tenants.services import channels
 from tests.conftest import Cast
 from tests.web.conftest import HTMX, Browse
 
@@ -37,6 +41,19 @@ def test_a_channel_is_made_shown_tried_and_removed(browse: Browse, cast: Cast) -
     assert "It answered 500." in client.get(of_detection(cast)).content.decode()
     assert client.post(reverse("channel-remove", args=[channel.id])).status_code == 303
     assert not Channel.objects.exists()
+
+
+def test_who_tries_too_often_is_told_until_when(
+    browse: Browse, cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(channels, "TRIED", Throttle(most=1, window=timedelta(minutes=1)))
+    client = browse(cast.ada)
+    client.post(of_detection(cast), ASKED)
+    url = reverse("channel-test", args=[Channel.objects.get().id])
+    pages = [client.post(url, follow=True).content.decode() for _ in range(2)]
+    told = ("A test goes to Chat", "At most 1 of these in 60 s")
+    assert [[words in page for words in told] for page in pages] == [[True, False], [False, True]]
+    assert Delivery.objects.count() == 1
 
 
 def test_one_of_slacks_kind_has_no_secret_to_copy(browse: Browse, cast: Cast) -> None:

@@ -7,6 +7,7 @@ from django.urls import reverse
 
 from controlplane.audit.models import AuditEvent
 from tenants.models import QuotaRequest
+from tenants.services import asking_rate
 from tests.conftest import Cast
 from tests.web.conftest import HTMX, Browse, Shop
 
@@ -28,6 +29,21 @@ def test_a_plain_post_stores_the_request(browse: Browse, cast: Cast, shop: Shop)
     assert made.requested_by == cast.ben
     assert AuditEvent.objects.filter(action="request.open", target_id=made.id).exists()
     assert "Asked for 24.5 h100-80gb." in answer.content.decode()
+
+
+def test_who_asks_too_often_is_told_until_when(
+    browse: Browse, cast: Cast, shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asking_rate, "MOST", 1)
+    client = browse(cast.ben)
+    client.post(URL, form(cast))
+    answer = client.post(URL, form(cast, amount="25"))
+    page = answer.content.decode()
+    assert answer.status_code == 429
+    assert 3590 <= int(answer["Retry-After"]) <= 3600
+    assert "At most 1 of these in 3600 s" in page
+    assert 'value="25"' in page
+    assert QuotaRequest.objects.count() == 1
 
 
 def test_the_form_shows_what_there_is_now(browse: Browse, cast: Cast, shop: Shop) -> None:

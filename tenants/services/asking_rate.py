@@ -1,0 +1,25 @@
+"""How often one may ask for quota: each time mails others, also where it is withdrawn at once.
+
+Counted in PostgreSQL, by the requests that are there, so that it holds over all processes and a
+request that is answered again counts once.
+"""
+
+from datetime import datetime, timedelta
+
+from controlplane.kernel.throttle import TooOften
+from tenants.access import Actor
+from tenants.models import QuotaRequest, User
+
+HOUR = timedelta(hours=1)
+MOST = 30
+"""Requests of one person in an hour, in all projects."""
+
+
+def check(*, actor: Actor, at: datetime) -> None:
+    """Whether the actor may open one more; in the caller's transaction, which keeps it so. Raises
+    TooOften."""
+    User.objects.select_for_update(no_key=True).get(id=actor.user.id)  # one at a time
+    recent = QuotaRequest.objects.filter(requested_by=actor.user, requested_at__gt=at - HOUR)
+    moments = recent.order_by("-requested_at").values_list("requested_at", flat=True)
+    if leaves := moments[MOST - 1 : MOST].first():
+        raise TooOften(most=MOST, window=HOUR, wait=leaves + HOUR - at)
