@@ -35,7 +35,7 @@ from scheduler.selectors import (
 )
 from scheduler.selectors.losses import PREEMPTED
 from tenants.models import Budget
-from tenants.selectors import quotas
+from tenants.selectors import deliveries, quotas
 
 
 class Counts(Collector):
@@ -101,6 +101,7 @@ class Counts(Collector):
         yield from _of_pools()
         yield from _of_budgets()
         yield from _of_gates()
+        yield from _of_deliveries()
 
 
 def _of_audit() -> Metric:
@@ -313,6 +314,30 @@ def _of_gates() -> Iterable[Metric]:
         count.add_metric([each.kind], each.count)
         waits = at - each.since if each.since else timedelta()
         age.add_metric([each.kind], waits.total_seconds())
+    yield count
+    yield age
+
+
+def _of_deliveries() -> Iterable[Metric]:
+    """Of mail and of channels, also where nothing waits."""
+    count = GaugeMetricFamily(
+        "berth_deliveries",
+        "Messages to people and other systems that did not arrive: waiting for their first try,"
+        " failing and tried again, or given up within a day.",
+        labels=["lane", "state"],
+    )
+    age = GaugeMetricFamily(
+        "berth_delivery_oldest_seconds",
+        "For how long the oldest that is not given up waits; 0 when none does.",
+        labels=["lane"],
+    )
+    at = clock.now()
+    for each in deliveries.standings(at=at):
+        count.add_metric([each.lane, "waiting"], each.waiting)
+        count.add_metric([each.lane, "failing"], each.failing)
+        count.add_metric([each.lane, "given-up"], each.given_up)
+        waits = at - each.since if each.since else timedelta()
+        age.add_metric([each.lane], waits.total_seconds())
     yield count
     yield age
 

@@ -96,7 +96,12 @@ class Delivery(Row):
                 fields=["due_at"],
                 condition=Q(sent_at__isnull=True, failed_at__isnull=True),
                 name="delivery_under_way",
-            )
+            ),
+            models.Index(
+                fields=["failed_at"],
+                condition=Q(failed_at__isnull=False),
+                name="delivery_given_up",
+            ),
         ]
 
     @staticmethod

@@ -46,6 +46,9 @@ class ChannelStandingOut(ChannelOut):
     sent_count = serializers.IntegerField()
     waiting_count = serializers.IntegerField(help_text="Sent again and again, for an hour.")
     failed_count = serializers.IntegerField(help_text="Given up.")
+    failing_since = serializers.DateTimeField(
+        allow_null=True, help_text="null where the last try went well."
+    )
     last_sent_at = serializers.DateTimeField(allow_null=True)
     last_error = serializers.CharField(
         allow_null=True, help_text="Of the latest that did not go out."

@@ -17,6 +17,7 @@ from tenants import access
 from tenants.access import Action, Place
 from tenants.models import TOLD, ChannelKind, Project
 from tenants.selectors import channels as selectors
+from tenants.selectors import deliveries
 from tenants.services import channels, webhooks
 
 _EVENTS = {
@@ -144,6 +145,7 @@ def _page(
         "form": form,
         "made": made,
         "channels": selectors.at_place(of),
+        "mail": deliveries.mail_trouble(at=clock.now()) if of is None else None,
     }
     return partial(request, "tenants/channels.html", "channels", context, status=status)
 

@@ -42,7 +42,7 @@ def test_the_secret_is_told_once_and_the_address_never(api: Api, cast: Cast) -> 
     [row] = answer.json()["items"]
     standing = {
         "sent_count": 0, "waiting_count": 0, "failed_count": 0, "last_sent_at": None,
-        "last_error": None,
+        "last_error": None, "failing_since": None,
     }  # fmt: skip
     assert row == first | standing
     audited = str(list(AuditEvent.objects.filter(action="channel.make").values("after")))
