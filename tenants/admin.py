@@ -209,6 +209,60 @@ class GrantPage(ReadOnly):
     list_select_related = ("request",)
 
 
+@admin.register(models.ApprovalRule)
+class ApprovalRulePage(ReadOnly):
+    list_display = ("tenant", "level", "from_milli", "after_days")
+    list_select_related = ("tenant",)
+
+
+@admin.register(models.RequestStep)
+class RequestStepPage(ReadOnly):
+    list_display = ("request", "version", "position", "outcome", "decided_by", "on_behalf_of")
+    list_select_related = ("request", "decided_by", "on_behalf_of")
+    list_filter = ("outcome",)
+
+
+@admin.register(models.Delegation)
+class DelegationPage(ReadOnly):
+    list_display = ("approver", "delegate", "from_at", "until_at", "withdrawn_at")
+    list_select_related = ("approver", "delegate")
+
+
+@admin.register(models.SubmitPolicy)
+class SubmitPolicyPage(ReadOnly):
+    list_display = ("project", "tenant", "is_from_above", "version")
+    list_select_related = ("project", "tenant")
+
+
+@admin.register(models.Channel)
+class ChannelPage(ReadOnly):
+    list_display = ("name", "kind", "host", "tenant", "project", "tried_at", "failing_since")
+    list_select_related = ("tenant", "project")
+    exclude = ("sealed",)
+
+
+@admin.register(models.Notice)
+class NoticePage(ReadOnly):
+    list_display = ("event", "project", "at", "cause")
+    list_select_related = ("project",)
+    list_filter = ("event",)
+
+
+@admin.register(models.Delivery)
+class DeliveryPage(ReadOnly):
+    list_display = (
+        "notice",
+        "user",
+        "channel",
+        "tries",
+        "due_at",
+        "sent_at",
+        "failed_at",
+        "error",
+    )
+    list_select_related = ("notice", "user", "channel")
+
+
 @admin.register(models.Rate)
 class RatePage(ReadOnly):
     list_display = ("flavor", "cluster", "price_per_hour", "currency", "during")

@@ -8,10 +8,22 @@ from django.urls import reverse
 
 from controlplane.audit.models import AuditEvent
 from controlplane.kernel.admin import ReadOnly
-from tenants.models import User
+from tenants.access import actor_for
+from tenants.models import (
+    ApprovalRule,
+    Channel,
+    Delegation,
+    Delivery,
+    Notice,
+    RequestStep,
+    SubmitPolicy,
+    User,
+)
+from tenants.services import channels
 from tests import factories
 from tests.api.world import build
 from tests.conftest import Cast
+from tests.tenants.test_webhooks import AT, CANARY, make
 
 
 def registered() -> list[type[Model]]:
@@ -30,6 +42,13 @@ def test_only_users_can_be_edited() -> None:
         model for model, page in admin.site._registry.items() if not isinstance(page, ReadOnly)
     ]
     assert edited == [User]
+
+
+def test_all_is_there_by_which_people_decide_and_are_told() -> None:
+    """What nothing else shows, or only to who it is for."""
+    told = {Channel, Delivery, Notice}
+    decided = {ApprovalRule, Delegation, RequestStep, SubmitPolicy}
+    assert told | decided <= admin.site._registry.keys()
 
 
 @pytest.mark.parametrize("model", registered(), ids=lambda model: model._meta.label)
@@ -54,6 +73,27 @@ def test_no_secret_is_shown(staff: Client, cast: Cast) -> None:
     html = staff.get(reverse("admin:tenants_token_change", args=[token.id])).content.decode()
     assert token.name in html
     assert token.digest not in html
+
+
+def test_no_address_of_a_channel_is_shown(staff: Client, cast: Cast) -> None:
+    """Who knows one may write there. What of it is no secret is."""
+    channel, secret = make(cast.ada, cast.vision, f"https://hooks.example/{CANARY}")
+    channels.try_out(actor=actor_for(user=cast.ada), channel=channel, at=AT)
+    Delivery.objects.update(error="It answered 500.")
+    rows = (channel, Delivery.objects.get(), Notice.objects.get())
+    names = [f"admin:tenants_{row._meta.model_name}" for row in rows]
+    pages = [staff.get(reverse(f"{name}_changelist")) for name in names]
+    pages += [
+        staff.get(reverse(f"{name}_change", args=[row.pk]))
+        for name, row in zip(names, rows, strict=True)
+    ]
+    html = "".join(page.content.decode() for page in pages)
+    assert {page.status_code for page in pages} == {200}
+    assert "hooks.example" in html
+    assert "It answered 500." in html
+    sealed = bytes(channel.sealed)
+    for word in (CANARY, secret, repr(sealed)[2:12], sealed.hex(), "Sealed"):
+        assert word not in html
 
 
 def test_a_superuser_makes_a_user_who_may_do_nothing(db: None) -> None:

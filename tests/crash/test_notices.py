@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -23,14 +23,16 @@ TELLING = {"T1": 0, "T2": 1}
 AT = factories.AT
 
 
-def ask(actor: Actor, project: Project, flavor: Flavor) -> QuotaRequest:
+def ask(
+    actor: Actor, project: Project, flavor: Flavor, at: datetime = factories.AT
+) -> QuotaRequest:
     return requests.open(
         actor=actor,
         project=project,
         flavor=flavor,
         allotment=Allotment(nominal_milli=17_000),
         reason="A larger model.",
-        at=AT,
+        at=at,
     )
 
 
@@ -72,7 +74,7 @@ def test_dying_over_and_over_while_sending(scene: Scene, tmp_path: Path) -> None
     def sending(of: Rounds) -> None:
         at = AT + of.nth * timedelta(hours=1)
         count = of.chance.randint(1, 3)
-        opened = [ask(world.ada, world.vision, world.flavors["h100"]) for _ in range(count)]
+        opened = [ask(world.ada, world.vision, world.flavors["h100"], at) for _ in range(count)]
         due = Delivery.objects.filter(sent_at=None)
         told = set(due.values_list("id", flat=True))
         assert len(told) == 2 * count
