@@ -87,17 +87,23 @@ def _check_sees(delegate: Actor, deciding: list[Member]) -> None:
 
 
 def _record(actor: Actor, action: str, delegation: Delegation, at: datetime) -> None:
-    trail.record(
+    """Once where the approver decides, each, as those who own a place read its own audit; without
+    any, for the fleet."""
+    deciding = [m for m in actor.memberships if m.role in deciders.DECIDING]
+    places = {access.ids_at(m.project or m.tenant) for m in deciding} or {(None, None)}
+    entries = [
         Entry(
             action=action,
             target_type="delegation",
             target_id=delegation.id,
+            tenant_id=tenant_id,
+            project_id=project_id,
             after={
                 "delegate": str(delegation.delegate_id),
                 "from_at": delegation.from_at.isoformat(),
                 "until_at": delegation.until_at.isoformat(),
             },
-        ),
-        actor=actor,
-        at=at,
-    )
+        )
+        for tenant_id, project_id in sorted(places, key=str)
+    ]
+    trail.record(*entries, actor=actor, at=at)

@@ -2,6 +2,7 @@
 eyes with them."""
 
 from datetime import datetime, timedelta
+from uuid import UUID
 
 import pytest
 
@@ -9,9 +10,11 @@ from clusters.models import Flavor
 from controlplane.audit.models import AuditEvent
 from controlplane.kernel.errors import Conflict, Invalid, NotAllowed, NotFound
 from tenants.access import Actor, actor_for
-from tenants.models import ApprovalRule, Delegation, QuotaRequest, Role, Scope, User
+from tenants.models import ApprovalRule, Delegation, Member, QuotaRequest, Role, Scope, User
+from tenants.selectors import audit
 from tenants.selectors import delegations as delegation_rows
 from tenants.selectors import requests as selectors
+from tenants.selectors.audit import Asked
 from tenants.services import delegations, members, requests, steps
 from tests import factories
 from tests.conftest import Cast
@@ -69,6 +72,44 @@ def test_what_a_delegate_says_is_written_down_as_for_whom(
     assert (event.actor_name, event.after["on_behalf_of"]) == ("vik", str(dep.id))
     made = AuditEvent.objects.get(action="delegation.make")
     assert (made.actor_name, made.after["delegate"]) == ("dep", str(cast.vik.id))
+
+
+def test_who_owns_a_place_where_the_approver_decides_reads_of_it(cast: Cast, dep: User) -> None:
+    """There, whichever role it is that decides, and nowhere else."""
+    factories.member(dep, Role.OWNER, at=cast.vision)
+    factories.member(dep, Role.OPERATOR, at=cast.speech)
+    factories.member(dep, Role.APPROVER, at=cast.dialogue)
+    sees, beside = factories.user("sia"), factories.user("bea")
+    for place in (cast.vision, cast.speech):
+        factories.member(sees, Role.VIEWER, at=place)
+    factories.member(beside, Role.OWNER, at=cast.speech)
+    factories.member(cast.oz, Role.OWNER)
+
+    def told(by: User, **where: UUID) -> list[tuple[str, UUID | None, UUID | None]]:
+        rows = audit.events(actor=actor(by), asked=Asked(**where)).order_by("id")
+        told = rows.filter(target_type="delegation")
+        return list(told.values_list("action", "tenant_id", "project_id"))
+
+    made = delegate(dep, sees)
+    [(action, *place)] = told(cast.ada)
+    assert (action, place) == ("delegation.make", [cast.vision.id, None])
+    assert told(cast.ada, tenant=cast.vision.id) == told(cast.ada)
+    of_dialogue = ("delegation.make", cast.speech.id, cast.dialogue.id)
+    assert told(beside) == [of_dialogue]
+    assert told(beside, project=cast.dialogue.id) == [of_dialogue]
+    assert told(cast.cleo) == []  # a member of Dialogue
+    delegations.withdraw(actor=actor(dep), delegation=made, at=AT + DAY)
+    assert [action for action, *_ in told(cast.ada)] == ["delegation.make", "delegation.withdraw"]
+    assert [action for action, *_ in told(beside)] == ["delegation.make", "delegation.withdraw"]
+    assert len(told(cast.oz)) == 4
+
+
+def test_who_decides_nowhere_any_more_is_told_to_the_fleet(cast: Cast, dep: User) -> None:
+    made = delegate(dep, cast.vik)
+    Member.objects.filter(user=dep).delete()
+    delegations.withdraw(actor=actor(dep), delegation=made, at=AT)
+    event = AuditEvent.objects.get(action="delegation.withdraw")
+    assert (event.tenant_id, event.project_id) == (None, None)
 
 
 def test_before_after_and_withdrawn_it_is_refused_with_the_reason(
