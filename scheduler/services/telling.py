@@ -2,6 +2,7 @@
 there, so that no cycle waits for it, and folded, so that many events are one message (ADR 0121).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -14,6 +15,7 @@ from scheduler.core.lifecycle import State
 from scheduler.models import Told
 from scheduler.selectors import budgets
 from tenants.models import Budget, Event, Project, User
+from tenants.selectors import recipients
 from tenants.services import notices
 
 SETTLED_S = 60
@@ -74,9 +76,13 @@ def of_work(*, at: datetime) -> int:
     stretches = _stretches(begun, until)
     projects = Project.objects.in_bulk({each.project for each in stretches})
     people = User.objects.in_bulk({each.submitter for each in stretches})
-    return sum(
-        _tell(each, projects[each.project], people[each.submitter], at=at) for each in stretches
-    )
+    channels_of = recipients.channels_of(projects.values())
+    count = 0
+    for each in stretches:
+        project = projects[each.project]
+        channels = channels_of(project, Event(each.event))
+        count += _tell(each, project, people[each.submitter], channels, at=at)
+    return count
 
 
 def _stretches(begun: UUID, until: UUID) -> list[_Stretch]:
@@ -87,7 +93,9 @@ def _stretches(begun: UUID, until: UUID) -> list[_Stretch]:
         return [_Stretch(*row) for row in cursor.fetchall()]
 
 
-def _tell(of: _Stretch, project: Project, submitter: User, *, at: datetime) -> bool:
+def _tell(
+    of: _Stretch, project: Project, submitter: User, channels: Sequence[UUID], *, at: datetime
+) -> bool:
     body = {
         "count": of.count,
         "failed": of.failed,
@@ -99,6 +107,7 @@ def _tell(of: _Stretch, project: Project, submitter: User, *, at: datetime) -> b
         f"{of.event}:{of.first}",
         project=project,
         submitter=submitter,
+        channels=channels,
         body=body,
         at=at,
     )

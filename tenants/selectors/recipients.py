@@ -1,6 +1,6 @@
 """Who is told of what happens in a project: people by their roles, and channels."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
 from datetime import datetime
 from uuid import UUID
 
@@ -45,6 +45,31 @@ def channels(place: Project | Tenant, event: Event) -> list[UUID]:
     """Those of it, of the tenants above it and of the fleet that are for such an event."""
     found = Channel.objects.filter(_at(place) | _of_fleet(), events__contains=[event])
     return list(found.order_by("id").values_list("id", flat=True))
+
+
+def channels_of(projects: Collection[Project]) -> Callable[[Project, Event], list[UUID]]:
+    """`channels` of any of these projects, read at once. Two queries."""
+    parents = access.tenant_tree()
+    above = {
+        each.id: frozenset(access.ancestors(each.tenant_id, parents=parents)) for each in projects
+    }
+    near = Q(project__in=above) | Q(tenant__in=frozenset().union(*above.values()))
+    rows = list(
+        Channel.objects.filter(near | _of_fleet())
+        .order_by("id")
+        .values_list("id", "project_id", "tenant_id", "events")
+    )
+
+    def found(project: Project, event: Event) -> list[UUID]:
+        return [
+            id
+            for id, of_project, of_tenant, events in rows
+            if event in events
+            and of_project in (None, project.id)
+            and (of_tenant is None or of_tenant in above[project.id])
+        ]
+
+    return found
 
 
 def _with_roles(roles: Iterable[Role], where: Q) -> QuerySet[User]:

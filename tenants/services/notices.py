@@ -134,14 +134,14 @@ def of_work(
     *,
     project: Project,
     submitter: User,
+    channels: Sequence[UUID],
     body: Mapping[str, object],
     at: datetime,
 ) -> bool:
-    """Tell what became of somebody's work there: them, if they want to be mailed of that, and the
-    channels that are for it; False where nobody is, and nothing is written. In the caller's
-    transaction."""
+    """Tell what became of somebody's work there: them, if they want to be mailed of that, and
+    `channels`, those that are for it; False where nobody is, and nothing is written. In the
+    caller's transaction."""
     people = [submitter] if event in submitter.mailed_of else []
-    channels = recipients.channels(project, event)
     if not people and not channels:
         return False
     whose = {"project": project.name, "submitted_by": submitter.get_username()}

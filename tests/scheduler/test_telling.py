@@ -7,6 +7,8 @@ from uuid import UUID
 
 import pytest
 from django.core import mail
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
 from clusters.models import Flavor
@@ -144,6 +146,41 @@ def test_a_channel_is_told_of_what_it_is_for(cast: Cast, move: Any) -> None:
         "project": "Detection", "submitted_by": "ben", "count": 1, "failed": 0,
         "names": ["w0"], "workload": str(rows[0].id),
     }  # fmt: skip
+
+
+def test_channels_are_those_of_each_project_read_once_for_all(
+    cast: Cast, move: Any, django_assert_num_queries: Any
+) -> None:
+    telling.of_work(at=AT)
+    for user in (cast.ben, cast.cleo):
+        wants(user)
+    with CaptureQueriesContext(connection) as one:
+        move(cast.detection, cast.ben, 1, State.ADMITTED, State.RUNNING, "one")
+        begun = len(one)
+        telling.of_work(at=AT)
+        reads = len(one) - begun
+    for project, user in ((cast.detection, cast.ben), (cast.segmentation, cast.ben),
+                          (cast.dialogue, cast.cleo)):  # fmt: skip
+        for after in (State.RUNNING, State.SUCCEEDED):
+            move(project, user, 1, State.ADMITTED, after, f"two-{after}")
+    with django_assert_num_queries(reads):
+        assert telling.of_work(at=AT) == 0
+    factories.member(cast.ada, Role.OWNER)
+    places = (None, cast.vision, cast.speech, cast.detection, cast.segmentation)
+    url = "https://93.184.216.34/berth"
+    made = {make(cast.ada, of, url, events=["work.started"])[0].id: of for of in places}
+    for project, user in ((cast.detection, cast.ben), (cast.dialogue, cast.cleo)):
+        move(project, user, 1, State.ADMITTED, State.RUNNING, "three")
+        move(project, user, 1, State.RUNNING, State.SUCCEEDED, "four")
+    telling.of_work(at=AT)
+    sent = {
+        notice.project: {made[each.channel_id] for each in notice.deliveries.all()}
+        for notice in Notice.objects.all()
+    }
+    assert sent == {
+        cast.detection: {None, cast.vision, cast.detection},
+        cast.dialogue: {None, cast.speech},
+    }
 
 
 def test_what_nobody_wants_is_not_written(cast: Cast, move: Any) -> None:
