@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('tenants', '0046_told_of_work'),
+        ('tenants', '0048_caps_from_above'),
     ]
 
     operations = [
