@@ -9,6 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.timezone import localtime
 
+from clusters.models import Flavor
 from controlplane.api.auth import actor_of
 from controlplane.kernel import clock
 from controlplane.kernel.errors import AppError, Conflict, Invalid, NotAllowed
@@ -26,7 +27,7 @@ from controlplane.kernel.htmx import (
 from controlplane.kernel.throttle import TooOften
 from scheduler.core.estimate import HORIZON_S
 from scheduler.core.reasons import in_units
-from scheduler.selectors import confinements, guarantees
+from scheduler.selectors import capacity, confinements, guarantees
 from scheduler.selectors import gates as of_gates
 from scheduler.selectors.confinements import Change, Lagging
 from scheduler.services import impacts
@@ -71,6 +72,7 @@ def _list(
     same = None if status != 200 else unchanged(request, rev)
     if same is not None:
         return same
+    places = _places(waiting)
     context = {
         "waiting": [
             (
@@ -78,6 +80,7 @@ def _list(
                 form
                 if quota_request.id == at_fault and form
                 else DecisionForm(asked=quota_request),
+                places.get(quota_request.flavor, ()),
             )
             for quota_request in waiting
         ],
@@ -95,6 +98,14 @@ def _list(
         "rev": rev,
     }
     return partial(request, "portal/request_list.html", "requests", context, status=status)
+
+
+def _places(waiting: Iterable[QuotaRequestLine]) -> dict[str, tuple[str, ...]]:
+    """By flavor, the clusters that have any."""
+    names = {line.flavor for line in waiting}
+    flavors = {flavor.id: flavor for flavor in Flavor.objects.filter(name__in=names)}
+    found = capacity.places(flavors=flavors.values()) if flavors else {}
+    return {flavors[id].name: clusters for id, clusters in found.items()}
 
 
 def _lagging(decided: Iterable[QuotaRequestLine]) -> dict[UUID, tuple[Lagging, ...]]:

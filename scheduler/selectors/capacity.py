@@ -89,6 +89,17 @@ LEFT JOIN (SELECT node_id, sum(cpu_milli) AS cpu_milli FROM scheduler_placement
 WHERE n.gone_at IS NULL AND n.ready AND n.schedulable
 GROUP BY 1
 """
+_HARDWARE = f"""
+SELECT DISTINCT c.name, coalesce({stock.sql("d")}, ''), coalesce(d.mode, ''), n.share_isolation,
+       coalesce(s.profile, '')
+FROM clusters_node n
+JOIN clusters_cluster c ON c.id = n.cluster_id
+LEFT JOIN clusters_device d ON d.node_id = n.id AND d.gone_at IS NULL
+LEFT JOIN clusters_deviceslice s ON s.device_id = d.id AND s.gone_at IS NULL
+                                    AND d.mode = 'mig-static'
+WHERE n.gone_at IS NULL
+ORDER BY 1
+"""  # noqa: S608  # constants
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +137,24 @@ def by_flavor_and_cluster(*, flavors: Iterable[Flavor]) -> list[Capacity]:
                 usable = active and not {ALL, flavor.stock} & set(held)
                 found.append(Capacity(flavor.id, cluster_id, total, free, usable))
     return found
+
+
+def places(*, flavors: Iterable[Flavor]) -> dict[UUID, tuple[str, ...]]:
+    """By flavor, the clusters that have any of it, whether it can be used now or not, by name. One
+    query."""
+    there = rows(_HARDWARE)
+    found: dict[UUID, list[str]] = {}
+    for flavor in flavors:
+        for cluster, of, mode, shares, profile in there:
+            total, _ = _amounts(
+                flavor,
+                devices=[_Devices(of, mode, shares, mask=0, count=1, empty=1, free_milli=0)],
+                slices=((of, profile) == (flavor.stock, flavor.profile), 0),
+                cores=(1, 0),
+            )
+            if total and cluster not in found.setdefault(flavor.id, []):
+                found[flavor.id].append(cluster)
+    return {id: tuple(names) for id, names in found.items()}
 
 
 def there_milli(*, flavor: Flavor) -> int:

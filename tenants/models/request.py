@@ -19,7 +19,8 @@ class QuotaRequest(Row):
     """Asks that the nominal quota become `nominal_milli`. `granted_milli` is what it became.
 
     It is asked for from `from_at` on, None for at once, until `until_at`, None for good. Whoever
-    decides says which `version` of that they have seen.
+    decides says which `version` of that they have seen. `together` is the same of those that were
+    asked for at once, each of another flavor; None of one alone.
     """
 
     project = models.ForeignKey(Project, on_delete=models.PROTECT, related_name="requests")
@@ -28,6 +29,7 @@ class QuotaRequest(Row):
     from_at = models.DateTimeField(null=True, blank=True)
     until_at = models.DateTimeField(null=True, blank=True)
     version = models.PositiveIntegerField(default=1, db_default=1)
+    together = models.UUIDField(null=True, blank=True)
     reason = models.TextField(max_length=2000)
     requested_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="quota_requests"
@@ -47,6 +49,9 @@ class QuotaRequest(Row):
 
     class Meta:
         constraints = [
+            models.UniqueConstraint(
+                fields=["together", "flavor"], name="request_together_once_a_flavor"
+            ),
             models.CheckConstraint(
                 condition=Q(nominal_milli__gte=0, nominal_milli__lte=10**12)
                 & (

@@ -23,6 +23,7 @@ from tenants import access, pricing
 from tenants.access import Action, Actor
 from tenants.models import Delegation, Grant, Project, Quota, QuotaRequest
 from tenants.selectors import chains, deciders, delegations, prices, tree
+from tenants.selectors.beside import Beside, beside
 from tenants.selectors.chains import Chain
 from tenants.selectors.open_chains import open_chains
 from tenants.selectors.quotas import narrowed
@@ -89,6 +90,7 @@ class QuotaRequestLine:
     for_whom: str
     is_coming: bool
     steps: tuple[StepLine, ...]
+    beside: tuple[Beside, ...]
 
     @property
     def step(self) -> int:
@@ -178,8 +180,9 @@ def open_lines(
     *, actor: Actor, at: datetime, detailed: bool = False, limit: int = MOST_OPEN
 ) -> tuple[QuotaRequestLine, ...]:
     """What waits for an answer, oldest first: before others the actor's own, and where they may
-    decide by a role of theirs; `detailed` with its steps and what it would cost. Five queries, or
-    ten, one where nothing waits; two more where the actor stands in."""
+    decide by a role of theirs; `detailed` with its steps, what it would cost and what was asked
+    for with it. Five queries, or ten, one where nothing waits; two more where the actor stands in,
+    one where several were asked for at once."""
     rows = access.for_actor(QuotaRequest.objects.filter(decision=""), actor=actor)
     decided = Project.objects.filter(access.visible_projects(actor, Action.DECIDE_REQUEST))
     theirs = Q(requested_by=actor.user) | Q(project__in=decided.values("id"))
@@ -191,6 +194,7 @@ def open_lines(
     shown = found if detailed else []
     steps = step_lines(requests=shown, chains=of, at=at)
     mine = delegations.live(at=at, delegate=actor.user)
+    others = beside(requests=shown)
     return tuple(
         _line(
             row,
@@ -200,6 +204,7 @@ def open_lines(
             chain=of[row.id],
             steps=steps.get(row.id, ()),
             mine=mine,
+            others=others.get(row.id, ()),
         )
         for row in found
     )
@@ -208,12 +213,15 @@ def open_lines(
 def decided_lines(
     *, actor: Actor, before: UUID | None = None, limit: int = 20
 ) -> tuple[tuple[QuotaRequestLine, ...], UUID | None]:
-    """The answered ones, newest first, and the id to go on from, None at the end. One query."""
+    """The answered ones, newest first, and the id to go on from, None at the end. One query, or
+    two where several were asked for at once."""
     rows = access.for_actor(QuotaRequest.objects.exclude(decision=""), actor=actor)
     if before is not None:
         rows = rows.filter(id__lt=before)
-    found = [_line(row, actor=actor) for row in _related(rows.order_by("-id")[: limit + 1])]
-    return tuple(found[:limit]), found[limit - 1].id if len(found) > limit else None
+    found = _related(rows.order_by("-id")[: limit + 1])
+    others = beside(requests=found)
+    lines = tuple(_line(row, actor=actor, others=others.get(row.id, ())) for row in found[:limit])
+    return lines, found[limit - 1].id if len(found) > limit else None
 
 
 def to_decide_count(*, actor: Actor, at: datetime) -> int:
@@ -249,6 +257,7 @@ def _line(
     chain: Chain | None = None,
     steps: tuple[StepLine, ...] = (),
     mine: Sequence[Delegation] = (),
+    others: tuple[Beside, ...] = (),
 ) -> QuotaRequestLine:
     """`chain` and `steps` are of one that is open, `mine` those by which the actor stands in."""
     standing = None
@@ -281,6 +290,7 @@ def _line(
         for_whom=for_whom.get_username() if for_whom else "",
         is_coming=chain is not None and deciders.is_coming(actor=actor, request=row, chain=chain),
         steps=steps,
+        beside=others,
     )
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from uuid import UUID
 
 from django.db import transaction
 from django.db.models import F
@@ -44,6 +45,15 @@ class Given:
     take_back: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """Of what is asked for at once: what all of it has in common (`QuotaRequest.together`), None
+    where it is the only one, and where in the input it stands."""
+
+    together: UUID | None
+    pointer: str
+
+
 def open(  # a verb read through its module: requests.open
     *,
     actor: Actor,
@@ -52,8 +62,10 @@ def open(  # a verb read through its module: requests.open
     allotment: Allotment,
     reason: str,
     at: datetime,
+    part: Part | None = None,
 ) -> QuotaRequest:
-    """Ask that the project's nominal quota of `flavor` be as `allotment` says.
+    """Ask that the project's nominal quota of `flavor` be as `allotment` says; several flavors at
+    once are for `asking`.
 
     Raises NotFound or NotAllowed for the project, Invalid for one that can't be, or asks for no
     more than is there for as long, for a reason that is empty, too long or holds control
@@ -61,12 +73,11 @@ def open(  # a verb read through its module: requests.open
     """
     access.authorize(actor, Action.REQUEST_QUOTA, project=project)
     reason = _checked(reason, pointer="/reason", required=True)
-    _check_allotment(allotment, project=project, flavor=flavor, at=at)
+    pointer = f"{part.pointer if part else ''}/nominal_milli"
+    _check_allotment(allotment, project=project, flavor=flavor, at=at, pointer=pointer)
     with transaction.atomic():
         asking_rate.check(actor=actor, at=at)
-        waiting = QuotaRequest.objects.filter(project=project, decision="").count()
-        if waiting >= MAX_OPEN:
-            raise Invalid(f"{project.name} has {waiting} undecided requests already.")
+        check_room(project)
         request = QuotaRequest.objects.create(
             project=project,
             flavor=flavor,
@@ -76,6 +87,7 @@ def open(  # a verb read through its module: requests.open
             nominal_milli=allotment.nominal_milli,
             from_at=allotment.from_at,
             until_at=allotment.until_at,
+            together=part.together if part else None,
         )
         _record(actor, request, "request.open", at)
         notices.request_waits(request, chains.chain(actor=actor, request=request), at=at)
@@ -290,17 +302,29 @@ def authorize_own(actor: Actor, request: QuotaRequest) -> None:
         raise NotAllowed("Only who asked may change what is asked.")
 
 
+def check_room(project: Project, *, count: int = 1) -> None:
+    """Raises Invalid where the project can't have so many more undecided requests."""
+    waiting = QuotaRequest.objects.filter(project=project, decision="").count()
+    if waiting + count > MAX_OPEN:
+        raise Invalid(f"{project.name} has {waiting} undecided requests, of at most {MAX_OPEN}.")
+
+
 def _check_allotment(
-    allotment: Allotment, *, project: Project, flavor: Flavor, at: datetime
+    allotment: Allotment,
+    *,
+    project: Project,
+    flavor: Flavor,
+    at: datetime,
+    pointer: str = "/nominal_milli",
 ) -> None:
-    allotment.check(at=at)
+    allotment.check(at=at, pointer=pointer)
     if allotment.from_at is None:
         grants.check_adds(
             Quota.objects.filter(project=project, flavor=flavor).first(),
             allotment,
             project=project,
             flavor=flavor,
-            pointer="/nominal_milli",
+            pointer=pointer,
             instead="Ask for what it should become in all.",
         )
 

@@ -22,11 +22,11 @@ from tenants.web.amounts import amounts
 type Out = dict[str, Any]  # Any: JSON values
 
 
-def flavor_named(name: str) -> Flavor:
+def flavor_named(name: str, *, pointer: str = "/flavor") -> Flavor:
     """Raises Invalid when there is none of that name."""
     flavor = Flavor.objects.filter(name=name).first()
     if flavor is None:
-        raise Invalid("There is no such flavor.", pointer="/flavor", code="unknown-flavor")
+        raise Invalid("There is no such flavor.", pointer=pointer, code="unknown-flavor")
     return flavor
 
 

@@ -15,11 +15,13 @@ from controlplane.api.views import ApiView
 from scheduler.selectors import guarantees
 from tenants import access
 from tenants.access import Actor
-from tenants.models import QuotaRequest
+from tenants.models import Project, QuotaRequest
 from tenants.selectors import chains
 from tenants.selectors import requests as selectors
+from tenants.selectors.beside import beside
 from tenants.selectors.step_lines import step_lines
-from tenants.services import grants, previews, requests
+from tenants.services import asking, grants, previews, requests
+from tenants.services.asking import Line
 from tenants.services.grants import Allotment
 from tenants.services.requests import Given, Seen
 from tenants.web import request_serializers as s
@@ -28,17 +30,18 @@ from tenants.web.quota_api import flavor_named
 type Out = dict[str, Any]  # Any: JSON values
 
 
-def _allotment(body: Out) -> Allotment:
+def _allotment(body: Out, *, nominal_milli: int) -> Allotment:
     return Allotment(
-        nominal_milli=body["nominal_milli"], from_at=body["from_at"], until_at=body["until_at"]
+        nominal_milli=nominal_milli, from_at=body["from_at"], until_at=body["until_at"]
     )
 
 
 def _told(actor: Actor, at: datetime, rows: Sequence[QuotaRequest]) -> list[Out]:
-    """With their steps."""
+    """With their steps, and what was asked for with each."""
     of = chains.chains(actor=actor, requests=rows)
     steps = step_lines(requests=rows, chains=of, at=at)
-    return list(s.QuotaRequestOut(rows, many=True, context={"steps": steps}).data)
+    context = {"steps": steps, "beside": beside(requests=rows)}
+    return list(s.QuotaRequestOut(rows, many=True, context=context).data)
 
 
 class QuotaRequestsApi(ApiView):
@@ -70,7 +73,7 @@ class QuotaRequestsApi(ApiView):
     @operation(
         "quota_requests_open",
         tag="quota requests",
-        summary="Ask for quota",
+        summary="Ask for quota, of one flavor or of several at once",
         takes=s.QuotaRequestIn,
         answers={201: s.QuotaRequestOut},
         problems=(404, 429),
@@ -79,17 +82,32 @@ class QuotaRequestsApi(ApiView):
     def post(self, request: Request) -> Response:
         def make() -> Out:
             body = self.body(s.QuotaRequestIn)
-            opened = requests.open(
+            project = access.project_or_404(self.actor, body["project"])
+            return self._out(self._opened(project, body))
+
+        return self.once(make)
+
+    def _opened(self, project: Project, body: Out) -> QuotaRequest:
+        """The first of them."""
+        if "lines" not in body:
+            return requests.open(
                 actor=self.actor,
-                project=access.project_or_404(self.actor, body["project"]),
+                project=project,
                 flavor=flavor_named(body["flavor"]),
-                allotment=_allotment(body),
+                allotment=_allotment(body, nominal_milli=body["nominal_milli"]),
                 reason=body["reason"],
                 at=self.at,
             )
-            return self._out(opened)
-
-        return self.once(make)
+        lines = [
+            Line(
+                flavor_named(each["flavor"], pointer=f"/lines/{number}/flavor"),
+                _allotment(body, nominal_milli=each["nominal_milli"]),
+            )
+            for number, each in enumerate(body["lines"])
+        ]
+        return asking.open_all(
+            actor=self.actor, project=project, lines=lines, reason=body["reason"], at=self.at
+        )[0]
 
     def _out(self, row: QuotaRequest) -> Out:
         return _told(self.actor, self.at, [selectors.request(actor=self.actor, id=row.id)])[0]
@@ -134,7 +152,7 @@ class AmendApi(_One):
             requests.amend(
                 actor=self.actor,
                 request=self.found(id),
-                allotment=_allotment(body),
+                allotment=_allotment(body, nominal_milli=body["nominal_milli"]),
                 reason=body["reason"],
                 version=body["version"],
                 at=self.at,

@@ -2,7 +2,7 @@
 convert. Amounts are in whole units of the flavor, moments in the reader's own time zone."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
@@ -45,7 +45,10 @@ class AllotmentForm(StrictForm):
 
     @property
     def allotment(self) -> Allotment:
-        amount: Decimal = self.cleaned_data["amount"]
+        return self.of(self.cleaned_data["amount"])
+
+    def of(self, amount: Decimal) -> Allotment:
+        """So much, for the time that is said."""
         return Allotment(
             nominal_milli=int(amount * 1000),
             from_at=self.cleaned_data["from_at"],
@@ -53,8 +56,13 @@ class AllotmentForm(StrictForm):
         )
 
 
+_MORE = ("_2", "_3", "_4", "_5")
+"""How the names of the fields of the further lines of a new request end."""
+_LINE = re.compile(r"/lines/(\d)/(flavor|nominal_milli)")
+
+
 class RequestForm(AllotmentForm):
-    """A new one."""
+    """A new one, or several at once, which have all but flavor and amount in common."""
 
     project = forms.ChoiceField()
     flavor = forms.ChoiceField()
@@ -67,11 +75,68 @@ class RequestForm(AllotmentForm):
         *,
         projects: Sequence[Project],
         flavors: Iterable[Flavor],
+        places: Mapping[UUID, Sequence[str]],
         initial: dict[str, object] | None = None,
     ) -> None:
+        """`places` are the clusters that have a flavor."""
         super().__init__(data, files, initial=initial)
         self.choose("project", [(str(p.id), p.full_name) for p in projects])
-        self.choose("flavor", [("", "Choose one"), *((f.name, f.name) for f in flavors)])
+        offered = [(f.name, _with_places(f.name, places.get(f.id, ()))) for f in flavors]
+        self.choose("flavor", [("", "Choose one"), *offered])
+        for n in _MORE:
+            self.fields[f"flavor{n}"] = forms.ChoiceField(
+                label=f"Flavor {n[1:]}", required=False, choices=[("", "None"), *offered]
+            )
+            self.fields[f"amount{n}"] = forms.DecimalField(
+                label=f"New nominal quota {n[1:]}", required=False,
+                min_value=Decimal(0), max_value=_MOST, decimal_places=3,
+            )  # fmt: skip
+
+    @property
+    def single(self) -> list[forms.BoundField]:
+        """The fields of all, and of the first line."""
+        names = ("project", "flavor", "amount", "from_at", "until_at", "reason")
+        return [self[name] for name in names]
+
+    @property
+    def more(self) -> list[tuple[forms.BoundField, forms.BoundField]]:
+        """Those of the further lines."""
+        return [(self[f"flavor{n}"], self[f"amount{n}"]) for n in _MORE]
+
+    @property
+    def says_more(self) -> bool:
+        return any(field.value() for pair in self.more for field in pair)
+
+    @property
+    def asked(self) -> list[tuple[str, Allotment]]:
+        """Of each line that is filled in, its flavor and what is asked of it."""
+        cleaned = self.cleaned_data
+        return [(cleaned[f"flavor{n}"], self.of(cleaned[f"amount{n}"])) for n in self._filled()]
+
+    def _filled(self) -> list[str]:
+        """How the names of their fields end."""
+        return [n for n in ("", *_MORE) if self.cleaned_data.get(f"flavor{n}")]
+
+    def field_of(self, pointer: str) -> str | None:
+        line = _LINE.fullmatch(pointer)
+        if line is None:
+            return super().field_of(pointer)
+        name = "flavor" if line[2] == "flavor" else "amount"
+        return f"{name}{self._filled()[int(line[1])]}"
+
+    def clean(self) -> dict[str, Any]:  # Any: cleaned values
+        cleaned = super().clean()
+        for n in _MORE:
+            flavor, amount = cleaned.get(f"flavor{n}"), cleaned.get(f"amount{n}")
+            if flavor and amount is None and not self.has_error(f"amount{n}"):
+                self.add_error(f"amount{n}", f"Say how much of {flavor}.")
+            if amount is not None and not flavor and not self.has_error(f"flavor{n}"):
+                self.add_error(f"flavor{n}", "Say of which flavor, or leave both empty.")
+        return cleaned
+
+
+def _with_places(flavor: str, places: Sequence[str]) -> str:
+    return f"{flavor} ({', '.join(places) or 'no cluster has any'})"
 
 
 class AmendForm(AllotmentForm):

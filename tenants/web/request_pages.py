@@ -15,42 +15,48 @@ from controlplane.kernel.forms import no_fields
 from controlplane.kernel.htmx import go, later, page, partial, refusal
 from controlplane.kernel.throttle import TooOften
 from scheduler.core.reasons import in_units
+from scheduler.selectors import capacity
 from tenants import access
 from tenants.access import Action
 from tenants.models import Project, QuotaRequest
 from tenants.selectors import people, tree
 from tenants.selectors import requests as selectors
-from tenants.services import grants, requests
+from tenants.services import asking, grants, requests
+from tenants.services.asking import Line
 from tenants.web.request_forms import AmendForm, RequestForm
 
 
 @page("GET", "HEAD", "POST")
 def request_new(request: HttpRequest) -> HttpResponse:
-    """Ask for quota; 422 with the form when it can't be asked like that, 429 when it was asked for
-    too often."""
+    """Ask for quota, of several flavors at once; 422 with the form when it can't be asked like that,
+    429 when it was asked for too often."""
     actor = actor_of(request)
     project = named_project(request)
     projects = people.projects_by_name(actor=actor, action=Action.REQUEST_QUOTA)
     flavors = list(Flavor.objects.order_by("name"))
+    places = capacity.places(flavors=flavors)
     if request.method != "POST":
         start: dict[str, object] = {name: request.GET.get(name) for name in ("project", "flavor")}
         if len(projects) == 1:
             start["project"] = str(projects[0].id)
-        form = RequestForm(projects=projects, flavors=flavors, initial=start)
+        form = RequestForm(projects=projects, flavors=flavors, places=places, initial=start)
         return _form_page(request, form, projects)
-    form = RequestForm(request.POST, request.FILES, projects=projects, flavors=flavors)
+    form = RequestForm(
+        request.POST, request.FILES, projects=projects, flavors=flavors, places=places
+    )
+    by_name = {flavor.name: flavor for flavor in flavors}
 
     def make() -> None:
         assert project is not None  # noqa: S101  # the form names one that is offered
-        made = requests.open(
+        made = asking.open_all(
             actor=actor,
             project=project,
-            flavor=next(f for f in flavors if f.name == form.cleaned_data["flavor"]),
-            allotment=form.allotment,
+            lines=[Line(by_name[flavor], allotment) for flavor, allotment in form.asked],
             reason=form.cleaned_data["reason"],
             at=clock.now(),
         )
-        messages.success(request, f"Asked for {in_units(made.nominal_milli)} {made.flavor.name}.")
+        asked = ", ".join(f"{in_units(one.nominal_milli)} {one.flavor.name}" for one in made)
+        messages.success(request, f"Asked for {asked}.")
 
     try:
         status = refusal(form, make)

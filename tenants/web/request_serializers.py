@@ -8,12 +8,14 @@ from controlplane.api.fields import Id, Integer, Moment, StrictSerializer, Text,
 from tenants.approval import Level
 from tenants.models import Decision, QuotaRequest
 from tenants.selectors.step_lines import StepLine
+from tenants.services import asking
 from tenants.services.quotas import MAX_MILLI
 from tenants.services.requests import MAX_TEXT
 from tenants.web.serializers import QuotasQuery
 
 type Rows = Any  # plain rows
 
+_NOMINAL = "What the nominal quota should become."
 _VERSION = "The one that you have seen; at another one nothing is done."
 LEVELS = [level.value for level in Level]
 STATES = ["agreed", "denied", "lapsed", "overdue", "due", "later"]
@@ -52,6 +54,15 @@ class RequestStepOut(serializers.Serializer[Rows]):
     note = serializers.CharField(allow_blank=True)
 
 
+class BesideOut(serializers.Serializer[Rows]):
+    """Another request that was asked for at once with this one."""
+
+    id = serializers.UUIDField()
+    flavor = serializers.CharField()
+    nominal_milli = serializers.IntegerField()
+    decision = serializers.ChoiceField(choices=Decision.values, allow_blank=True)
+
+
 class QuotaRequestOut(serializers.Serializer[Rows]):
     """A request for quota, with the quota as it is now."""
 
@@ -79,6 +90,9 @@ class QuotaRequestOut(serializers.Serializer[Rows]):
 
     step = serializers.IntegerField(default=1, help_text="Which of the steps is due, from 1.")
     steps = RequestStepOut(many=True, default=())
+    beside = BesideOut(
+        many=True, default=(), help_text="What else was asked for at once; each is decided alone."
+    )
 
     def to_representation(self, instance: QuotaRequest) -> dict[str, Any]:  # Any: JSON values
         lines: tuple[StepLine, ...] = self.context["steps"][instance.id]
@@ -86,6 +100,7 @@ class QuotaRequestOut(serializers.Serializer[Rows]):
             **super().to_representation(instance),
             "step": 1 + sum(line.decided_at is not None for line in lines),
             "steps": RequestStepOut(lines, many=True).data,
+            "beside": BesideOut(self.context["beside"].get(instance.id, ()), many=True).data,
         }
 
 
@@ -95,19 +110,48 @@ class QuotaRequestGrantedOut(QuotaRequestOut):
     )
 
 
-class _AllotmentIn(StrictSerializer):
-    nominal_milli = Integer(high=MAX_MILLI, help_text="What the nominal quota should become.")
+class _AskIn(StrictSerializer):
     from_at = Moment(required=False, default=None, allow_null=True, help_text="Null is at once.")
     until_at = Moment(required=False, default=None, allow_null=True, help_text="Null is for good.")
     reason = Text(max_length=MAX_TEXT, lines=True)
 
 
-class QuotaRequestIn(_AllotmentIn):
-    project = Id()
+class LineIn(StrictSerializer):
     flavor = Text(max_length=63)
+    nominal_milli = Integer(high=MAX_MILLI, help_text=_NOMINAL)
 
 
-class AmendIn(_AllotmentIn):
+class QuotaRequestIn(_AskIn):
+    """Of one flavor, or several as `lines`."""
+
+    project = Id()
+    flavor = Text(max_length=63, required=False)
+    nominal_milli = Integer(high=MAX_MILLI, required=False, help_text=_NOMINAL)
+    lines = serializers.ListField(
+        child=LineIn(),
+        required=False,
+        allow_empty=False,
+        max_length=asking.MOST,
+        help_text="Several flavors instead of one, all or none: a request is made for each. The"
+        " answer is the first, and `beside` in it are the others.",
+    )
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:  # Any: validated input
+        one = [name for name in ("flavor", "nominal_milli") if name in attrs]
+        if "lines" in attrs and one:
+            told = "Give this, or `lines` instead."
+            raise serializers.ValidationError(dict.fromkeys(one, told), code="ambiguous")
+        if "lines" not in attrs and len(one) < 2:
+            missing = {"flavor", "nominal_milli"} - set(one)
+            told = "This is wanted, or `lines` instead."
+            raise serializers.ValidationError(
+                dict.fromkeys(sorted(missing), told), code="required"
+            )
+        return attrs
+
+
+class AmendIn(_AskIn):
+    nominal_milli = Integer(high=MAX_MILLI, help_text=_NOMINAL)
     version = Integer(low=1, help_text=_VERSION)
 
 

@@ -154,3 +154,18 @@ def test_sick_and_gone_devices_count_for_nothing(cast: Cast, north: Cluster) -> 
     node.devices.filter(ordinal=0).update(usable=False)
     node.devices.filter(ordinal=1).update(gone_at=factories.AT)
     assert amounts(flavor) == (2000, 2000)
+
+
+def test_a_flavor_is_in_the_clusters_that_have_its_hardware(cast: Cast, north: Cluster) -> None:
+    west = factories.cluster("west")
+    whole, cut, cpu = factories.flavor(), factories.mig_flavor(), factories.cpu_flavor()
+    twentieth = factories.flavor("a100-1g.5gb", FlavorKind.MIG, model=A100, profile="1g.5gb")
+    factories.node(north, gpus=1)
+    node = factories.node(west, "cut", gpus=1, mode=DeviceMode.MIG_STATIC)
+    factories.device_slice(node.devices.get(), "1g.10gb", 0, 1)
+    ready = factories.node(west, "w1", gpus=1)
+    Node.objects.filter(id=ready.id).update(ready=False)  # it is there all the same
+    found = capacity.places(flavors=[whole, cut, cpu, twentieth])
+    assert found == {whole.id: ("north", "west"), cut.id: ("west",), cpu.id: ("north", "west")}
+    Node.objects.filter(id=ready.id).update(gone_at=factories.AT)
+    assert capacity.places(flavors=[whole]) == {whole.id: ("north",)}

@@ -2,7 +2,11 @@
 
 from django.urls import reverse
 
+from tenants.access import actor_for
 from tenants.models import Role
+from tenants.services import asking, requests
+from tenants.services.asking import Line
+from tenants.services.grants import Allotment
 from tests import factories
 from tests.conftest import Cast
 from tests.web.conftest import HTMX, Browse, Shop
@@ -72,3 +76,30 @@ def test_a_poll_is_204_until_something_changes(
 
 def test_it_rejects_post(browse: Browse, cast: Cast) -> None:
     assert browse(cast.ben).post(URL).status_code == 405
+
+
+def test_what_was_asked_for_at_once_is_told_with_each(
+    browse: Browse, cast: Cast, shop: Shop
+) -> None:
+    whole, cut = asking.open_all(
+        actor=actor_for(user=cast.ben), project=cast.detection, reason="Both.", at=factories.AT,
+        lines=[Line(of, Allotment(nominal_milli=12_000)) for of in (shop.h100, shop.slice)],
+    )  # fmt: skip
+    client = browse(cast.pia)
+    page = client.get(URL).content.decode()
+    assert f'<a href="#r-{cut.id}">12 {shop.slice.name}</a>' in page
+    assert f'<a href="#r-{whole.id}">12 h100-80gb</a>' in page
+    requests.deny(actor=actor_for(user=cast.pia), request=cut, note="No.", at=factories.AT)
+    page = client.get(URL).content.decode()
+    assert f'<a href="#r-{cut.id}">12 {shop.slice.name}</a> <span class="muted">denied' in page
+    assert "with 12 h100-80gb" in page
+
+
+def test_a_card_says_on_which_clusters_its_flavor_is(
+    browse: Browse, cast: Cast, shop: Shop
+) -> None:
+    for flavor in (shop.h100, shop.slice):
+        factories.quota_request(cast.detection, flavor, cast.ben)
+    page = browse(cast.pia).get(URL).content.decode()
+    assert "<dd>north <span" in page
+    assert "<dd>none has any <span" in page

@@ -108,3 +108,41 @@ def test_who_may_not_ask_gets_no_form(browse: Browse, cast: Cast, shop: Shop, wh
     assert "No project to ask for" in client.get(URL).content.decode()
     assert client.post(URL, form(cast)).status_code == 422
     assert not QuotaRequest.objects.exists()
+
+
+def test_several_are_asked_for_at_once(browse: Browse, cast: Cast, shop: Shop) -> None:
+    more = {"flavor_3": shop.slice.name, "amount_3": "4"}  # a line between may stay empty
+    answer = browse(cast.ben).post(URL, form(cast, **more), follow=True)
+    assert f"Asked for 24 h100-80gb, 4 {shop.slice.name}." in answer.content.decode()
+    whole, cut = QuotaRequest.objects.order_by("id")
+    assert (cut.flavor, cut.nominal_milli, cut.reason) == (shop.slice, 4000, whole.reason)
+    assert whole.together == cut.together is not None
+
+
+@pytest.mark.parametrize(
+    ("more", "field"),
+    [
+        ({"flavor_2": "h100-1g.10gb"}, "amount_2"),
+        ({"amount_2": "4"}, "flavor_2"),
+        ({"flavor_2": "h900", "amount_2": "4"}, "flavor_2"),
+        ({"flavor_3": "h100-80gb", "amount_3": "4"}, "flavor_3"),
+        ({"flavor_3": "h100-1g.10gb", "amount_3": "-4"}, "amount_3"),
+        ({"flavor_4": "cpu", "amount_4": "64"}, "amount_4"),  # as many are there
+        ({"flavor_6": "cpu"}, "__all__"),
+    ],
+)
+def test_the_line_at_fault_is_told_and_none_is_asked(
+    browse: Browse, cast: Cast, shop: Shop, more: dict[str, str], field: str
+) -> None:
+    answer = browse(cast.ben).post(URL, form(cast, **more))
+    assert answer.status_code == 422
+    assert list(answer.context["form"].errors) == [field]
+    assert '<details id="more" open>' in answer.content.decode() or field == "__all__"
+    assert not QuotaRequest.objects.exists()
+
+
+def test_it_says_on_which_clusters_a_flavor_is(browse: Browse, cast: Cast, shop: Shop) -> None:
+    page = browse(cast.ben).get(URL).content.decode()
+    assert "h100-80gb (north)" in page
+    assert "h100-1g.10gb (no cluster has any)" in page
+    assert '<details id="more">' in page

@@ -1,5 +1,6 @@
 """Attacks on requests for quota, and on what was granted of them."""
 
+from controlplane.kernel.ids import uuid7
 from tenants.models import Grant, QuotaRequest, User
 from tests.constraints.attack import Attack, negative
 from tests.constraints.moves import Sql, Statement, change, copy, update
@@ -75,6 +76,11 @@ ATTACKS = (
         "request_ends_later",
         "it is asked for no time",
         change(QuotaRequest, from_at=NOON, until_at=NOON),
+    ),
+    Attack(
+        "request_together_once_a_flavor",
+        "one flavor is asked for twice at once",
+        copy(QuotaRequest, {"together": uuid7}),
     ),
     negative("tenants_quotarequest_version_check", QuotaRequest, "version"),
     Attack("grant_ends_later", "it is for no time", change(Grant, until_at=Sql("from_at"))),
