@@ -58,6 +58,7 @@ app.conf.beat_schedule = {
     "watch starts": _tick("scheduler.check_starts", 30),
     "begin and end grants": _tick("scheduler.begin_and_end_grants", 15),
     "escalate requests": _tick("scheduler.escalate_requests", 60),
+    "review quotas": _tick("scheduler.review_quotas", 60),
     "follow quotas": _tick("scheduler.follow_quotas", 15),
     "tell of work": _tick("scheduler.tell", 30),
     "send mail": _tick(hints.MAIL, 10),

@@ -144,7 +144,7 @@ def _of_queues() -> Metric:
     """Of every kind, also where none is closed."""
     closed = GaugeMetricFamily(
         "berth_queues_closed",
-        "Queues that are held or draining, by whose they are.",
+        "Queues that are held or draining, by whose they are, and projects whose quota is frozen.",
         labels=["of", "state"],
     )
     for (of, state), count in queues.closed_counts().items():

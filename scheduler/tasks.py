@@ -34,7 +34,7 @@ from scheduler.loop import measure as measuring
 from scheduler.loop import meter as metering
 from scheduler.models import Attempt, Confinement, Operation
 from scheduler.services import inspections, telling, wishes
-from tenants.services import deliveries, grants, notices, steps
+from tenants.services import deliveries, grants, notices, reviews, steps
 
 logger = logging.getLogger(__name__)
 
@@ -350,6 +350,12 @@ def begin_and_end_grants(**_: Any) -> None:  # Any: as above
     soon."""
     grants.begin_and_end_due(at=clock.now())
     notices.remind(at=clock.now())
+
+
+@shared_task(name="scheduler.review_quotas")
+def review_quotas(**_: Any) -> None:  # Any: as above
+    """Tell of reviews of projects' quotas that end soon, and freeze what nobody confirmed."""
+    reviews.review_due(at=clock.now())
 
 
 @shared_task(name="scheduler.tell")

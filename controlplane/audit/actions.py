@@ -30,6 +30,7 @@ _POLICY = (
 )
 _GROUP_ROLE = "provider group role"
 _CHANNEL = "name kind host events"
+_REVIEW = "confirmed_at frozen_at"
 _GATE = "name kind owner within_s"
 
 _TABLE = {
@@ -111,6 +112,9 @@ _TABLE = {
     "recut.rolling-back": _RECUT,
     "reservation.cancel": _RESERVATION,
     "reservation.make": _RESERVATION,
+    "review.confirm": _REVIEW,
+    "review.freeze": _REVIEW,
+    "review.thaw": _REVIEW,
     "second-factor.add": "kind name",
     "second-factor.codes": "",
     "second-factor.remove": "kind name",

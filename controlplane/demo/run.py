@@ -129,6 +129,7 @@ class Demo:
             # Whoever tries Berth wants to see spend and estimates soon, not each minute.
             "BERTH_METER_S": "5",
             "BERTH_FORECAST_S": "15",
+            "BERTH_REVIEW_DAYS": "365",
             **os.environ,
             **backing,
             "BERTH_DEMO": "1",

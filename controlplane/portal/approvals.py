@@ -1,5 +1,6 @@
 """Requests for quota: everybody's own, and the answer by those who may give one. Beside them, the
-gates of work that wait for the reader, which are decided on its page."""
+gates of work that wait for the reader, which are decided on its page, and the quotas that they
+confirm."""
 
 from collections.abc import Collection, Iterable
 from uuid import UUID
@@ -36,6 +37,7 @@ from tenants.access import Action, Actor
 from tenants.models import Decision, QuotaRequest
 from tenants.selectors import people
 from tenants.selectors import requests as of_requests
+from tenants.selectors import reviews as of_reviews
 from tenants.selectors.requests import QuotaRequestLine
 from tenants.services import answers, requests
 from tenants.services.answers import Answer
@@ -68,7 +70,14 @@ def _list(
     decided, older = of_requests.decided_lines(actor=actor, before=id_in(request.GET, "before"))
     lagging = _lagging(decided)
     gates = list(of_gates.to_decide(actor=actor).order_by("id")[:GATES_SHOWN])
-    rev = revision(waiting, decided, lagging, [gate.id for gate in gates], minute(clock.now()))
+    reviews = [
+        (project, of_reviews.due_at(project))
+        for project in of_reviews.to_confirm(actor=actor, at=clock.now())
+    ]
+    reviewed = [(project.id, project.quota_frozen_at) for project, _ in reviews]
+    rev = revision(
+        waiting, decided, lagging, [gate.id for gate in gates], reviewed, minute(clock.now())
+    )
     same = None if status != 200 else unchanged(request, rev)
     if same is not None:
         return same
@@ -86,6 +95,7 @@ def _list(
         ],
         "decided": [(line, lagging.get(line.id, ())) for line in decided],
         "gates": gates,
+        "to_confirm": reviews,
         "older_url": f"{reverse('request-list')}?before={older}" if older else "",
         "before": request.GET.get("before", ""),
         "may_request": people.projects(actor=actor, action=Action.REQUEST_QUOTA).exists(),

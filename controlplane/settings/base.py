@@ -230,6 +230,7 @@ BERTH_MIN_RUN_TIME_S = integer("BERTH_MIN_RUN_TIME_S", 0, low=0, high=86_400)  #
 # After how long unused its devices are taken from work, 0: never, and how long before it is told.
 BERTH_IDLE_TIMEOUT_S = integer("BERTH_IDLE_TIMEOUT_S", 0, low=0, high=30 * 86_400)
 BERTH_IDLE_WARNING_S = integer("BERTH_IDLE_WARNING_S", 600, low=0, high=30 * 86_400)
+BERTH_REVIEW_DAYS = integer("BERTH_REVIEW_DAYS", 0, low=0, high=3660)  # of quotas; 0: never
 BERTH_IDLE_PERCENT = integer("BERTH_IDLE_PERCENT", 5, low=1, high=100)  # used less is unused
 BERTH_USE_S = integer("BERTH_USE_S", 60, high=120)  # how often clusters are asked for use
 BERTH_RESERVATION_HORIZON_S = integer("BERTH_RESERVATION_HORIZON_S", 86_400, low=0)

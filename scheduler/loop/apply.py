@@ -195,7 +195,8 @@ _OPEN = (
     + queues.CLOSED
     + """
 SELECT p.id FROM tenants_project p JOIN closed c ON c.id = p.tenant_id
-WHERE p.id = ANY(%s) AND p.queue_state = 'open' AND c.above = '{}'
+WHERE p.id = ANY(%s) AND p.queue_state = 'open' AND p.quota_frozen_at IS NULL
+  AND c.above = '{}'
 ORDER BY p.id FOR NO KEY UPDATE OF p
 """
 )

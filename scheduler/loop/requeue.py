@@ -37,8 +37,8 @@ _STATES = sorted(HOLDING - {State.CANCELLING})
 
 # Time that Berth itself was away does not count (`Cluster.failing_since`). Nor is anything given
 # up for nothing: there has to be a cluster that is heard, accepted and not held as a whole, and
-# the queues of its project and of the tenants above have to be open. Where all are silent, it is
-# Berth that is cut off.
+# the queues of its project and of the tenants above have to be open, and its quota not frozen.
+# Where all are silent, it is Berth that is cut off.
 _LOST = f"""
 WITH RECURSIVE {CLOSED}
 SELECT a.id, w.id, w.project_id, w.state, c.name, c.seen_at,
@@ -51,6 +51,7 @@ FROM clusters_cluster c
 JOIN scheduler_attempt a ON a.cluster_id = c.id AND a.ended_at IS NULL
 JOIN scheduler_workload w ON w.id = a.workload_id
 JOIN tenants_project j ON j.id = w.project_id AND j.queue_state = 'open'
+                       AND j.quota_frozen_at IS NULL
 JOIN closed x ON x.id = j.tenant_id AND x.above = '{{}}'
 WHERE c.state = 'lost' AND c.failed_at > clock_timestamp() - %(tried_s)s * interval '1 second'
   AND c.failing_since

@@ -90,6 +90,8 @@ SELECT p.id::text, p.tenant_id::text, p.weight, q.flavor_id::text, q.nominal_mil
        q.borrowing_limit_milli, q.lending_limit_milli,
        ceil(extract(epoch FROM q.enforce_at))::bigint,
        CASE WHEN p.queue_state = 'open' THEN '{}' ELSE ARRAY['project ' || p.name] END
+       || CASE WHEN p.quota_frozen_at IS NULL THEN '{}'
+               ELSE ARRAY['the quota of project ' || p.name || ', which nobody confirmed'] END
        || array(SELECT 'tenant ' || t.name FROM unnest(c.above) WITH ORDINALITY AS up (id, nth)
                 JOIN tenants_tenant t ON t.id = up.id ORDER BY up.nth),
        p.max_running, p.user_max_running, p.user_max_gpus_milli,

@@ -43,7 +43,7 @@ class Queue:
     array being one.
 
     `state` and `note` say whether any of it starts, and if not, why; so do `closed_tenants`, the
-    nearest first, of those above it.
+    nearest first, of those above it, and `frozen_at`, since when its quota waits to be confirmed.
     """
 
     project_id: UUID
@@ -51,6 +51,7 @@ class Queue:
     tenant: str
     state: str
     note: str
+    frozen_at: datetime | None
     closed_tenants: tuple[ClosedTenant, ...]
     waiting: Load
     active: Load
@@ -103,6 +104,7 @@ def queues(*, actor: Actor, at: datetime, project: UUID | None = None) -> Queues
                 tenant=p.tenant.name,
                 state=p.queue_state,
                 note=p.queue_note,
+                frozen_at=p.quota_frozen_at,
                 closed_tenants=closed.get(p.tenant_id, ()),
                 waiting=waiting.get(p.id, NOTHING),
                 active=active.get(p.id, NOTHING),

@@ -84,6 +84,7 @@ def under_way_in(*, cluster_id: UUID) -> Mapping[str, UnderWay]:
 
 _CLOSED = """
 SELECT 'project', queue_state FROM tenants_project WHERE queue_state <> 'open'
+UNION ALL SELECT 'project', 'frozen' FROM tenants_project WHERE quota_frozen_at IS NOT NULL
 UNION ALL SELECT 'tenant', queue_state FROM tenants_tenant WHERE queue_state <> 'open'
 UNION ALL SELECT CASE WHEN model = '' THEN 'cluster' ELSE 'pool' END, queue_state
 FROM clusters_hardwarequeue WHERE queue_state <> 'open'
@@ -91,7 +92,9 @@ FROM clusters_hardwarequeue WHERE queue_state <> 'open'
 
 
 def closed_counts() -> dict[tuple[str, str], int]:
-    """How many queues of each kind are held, and how many are draining; 0 too. One query."""
+    """How many queues of each kind are held, draining, and of projects frozen until their quota is
+    confirmed; 0 too. One query."""
     found = Counter((of, state) for of, state in rows(_CLOSED))
     kinds, states = ("project", "tenant", "cluster", "pool"), ("held", "draining")
-    return {(of, state): found[of, state] for of in kinds for state in states}
+    told = [*((of, state) for of in kinds for state in states), ("project", "frozen")]
+    return {each: found[each] for each in told}

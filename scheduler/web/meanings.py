@@ -20,7 +20,8 @@ MEANINGS: Mapping[ReasonCode, str] = {
     ReasonCode.HARDWARE_HELD: "It would fit in a cluster or pool that is held or drained.",
     ReasonCode.BACKOFF: "A try of it failed, and it is tried again later.",
     ReasonCode.ADMISSION_STOPPED: "A promise is broken, or a cluster unread since a restore.",
-    ReasonCode.QUEUE_HELD: "Its project, or a tenant above it, is held or drained.",
+    ReasonCode.QUEUE_HELD: "Its project, or a tenant above it, is held or drained, or nobody"
+    " confirmed the project's quota in its review.",
     ReasonCode.RESERVED: "It might still run when what it would hold is reserved for others.",
     ReasonCode.ROOM_KEPT: "It has waited so long that what it needs is kept for it.",
     ReasonCode.KEPT_FOR_OTHERS: "What it would take is kept for who comes first and waits long.",

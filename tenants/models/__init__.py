@@ -9,7 +9,7 @@ from tenants.models.grant import Grant
 from tenants.models.group_role import MAX_GROUP, GroupRole, Role
 from tenants.models.ledger import Charge, Rate, UsageInterval
 from tenants.models.member import Member
-from tenants.models.notice import OF_BUDGETS, OF_WORK, Delivery, Event, Notice
+from tenants.models.notice import OF_BUDGETS, OF_REVIEWS, OF_WORK, Delivery, Event, Notice
 from tenants.models.past import PastUse
 from tenants.models.policy import SubmitPolicy
 from tenants.models.preferred import MAX_PREFERRED, PreferredFlavor
@@ -37,6 +37,7 @@ __all__ = [
     "MAX_PREFERRED",
     "NEVER",
     "OF_BUDGETS",
+    "OF_REVIEWS",
     "OF_WORK",
     "SERVICE",
     "TOLD",

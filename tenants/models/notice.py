@@ -19,12 +19,17 @@ class Event(models.TextChoices):
     WORK_ENDED = "work.ended"
     BUDGET_WARNED = "budget.warned"
     BUDGET_USED_UP = "budget.used-up"
+    REVIEW_DUE = "review.due"
+    REVIEW_FROZE = "review.froze"
     TEST = "channel.test"
 
 
 OF_WORK = (Event.WORK_STARTED, Event.WORK_STOPPED, Event.WORK_ENDED)
 """Those of which people say themselves whether they want mail of their own work."""
 OF_BUDGETS = (Event.BUDGET_WARNED, Event.BUDGET_USED_UP)
+
+OF_REVIEWS = (Event.REVIEW_DUE, Event.REVIEW_FROZE)
+"""That the quota of a project waits for somebody to confirm it."""
 
 
 class Notice(Row):

@@ -3,7 +3,8 @@
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
-from django.db.models import Q
+from django.db.models import F, Q
+from django.db.models.functions import Now
 
 from clusters.models import Isolation
 from controlplane.kernel import queues
@@ -41,6 +42,8 @@ class Project(queues.Queue, Row):
     `idle_timeout_s` is freed, as `Tenant` says of it.
     Its work starts on no share that keeps neighbours less apart than `least_isolation`: a new
     project's on none at all, until somebody says that it accepts them.
+    `quota_confirmed_at` is when somebody last said that its quota is still wanted, or when it was
+    made; while `quota_frozen_at` is set nothing of it starts, until somebody says so (ADR 0123).
     """
 
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="projects")
@@ -75,6 +78,8 @@ class Project(queues.Queue, Row):
         default=Isolation.HARDWARE,
         db_default=Isolation.HARDWARE,
     )
+    quota_confirmed_at = models.DateTimeField(db_default=Now())
+    quota_frozen_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
         constraints = [
@@ -95,6 +100,11 @@ class Project(queues.Queue, Row):
             *queues.constraints("project", by_someone=Q(queue_changed_by__isnull=False)),
             models.CheckConstraint(
                 condition=Q(least_isolation__in=Isolation.values), name="project_isolation_known"
+            ),
+            models.CheckConstraint(
+                condition=Q(quota_frozen_at__isnull=True)
+                | Q(quota_frozen_at__gt=F("quota_confirmed_at")),
+                name="project_frozen_since_confirmed",
             ),
             *(
                 models.CheckConstraint(condition=_is_cap(cap), name=f"project_{cap}")

@@ -9,7 +9,7 @@ from typing import Any
 from django.conf import settings
 from django.urls import reverse
 
-from tenants.models import OF_BUDGETS, OF_WORK, ChannelKind, Event, Notice
+from tenants.models import OF_BUDGETS, OF_REVIEWS, OF_WORK, ChannelKind, Event, Notice
 
 _TOLD = {
     Event.REQUEST_OPENED: "{requested_by} asks for {asked} in {project}{until}.",
@@ -25,6 +25,10 @@ _FURTHER = {
     Event.GRANT_ENDED: "The quota is what is there without it.",
     Event.WORK_STOPPED: "Why is told on its page; what it saved is there when it starts again.",
     Event.BUDGET_USED_UP: "What starts and what runs on then is as the budget says.",
+    Event.REVIEW_DUE: "Whoever owns a tenant above the project, or operates it, says on its page"
+    " that the quota is still wanted. Else nothing new of the project starts from then on.",
+    Event.REVIEW_FROZE: "What runs goes on. Whoever owns a tenant above the project, or operates"
+    " it, says on its page that the quota is still wanted; then work starts again at once.",
 }
 _BECAME = {Event.WORK_STARTED: "started", Event.WORK_STOPPED: "stopped early"}
 
@@ -43,6 +47,8 @@ def told(notice: Notice) -> str:
             else f"is {body['percent']} % used"
         )
         return f"The budget of {body['budget']}, {body['limit_h']} GPU-hours, {used}."
+    if notice.event in OF_REVIEWS:
+        return _of_review(body)
     end = datetime.fromisoformat(body["until_at"]) if body["until_at"] else None
     return _TOLD[Event(notice.event)].format(
         requested_by=body["requested_by"],
@@ -53,6 +59,13 @@ def told(notice: Notice) -> str:
         end=f"{end:%Y-%m-%d %H:%M} UTC" if end else "",
         days=body.get("days"),
     )
+
+
+def _of_review(body: dict[str, Any]) -> str:  # Any: JSON values
+    if body["freezes_at"] is None:
+        return f"Nobody confirmed the quota of {body['project']}: nothing new of it starts."
+    until = datetime.fromisoformat(body["freezes_at"])
+    return f"The quota of {body['project']} has to be confirmed until {until:%Y-%m-%d %H:%M} UTC."
 
 
 def _of_work(event: Event, body: dict[str, Any]) -> str:  # Any: JSON values
@@ -103,6 +116,8 @@ def link(notice: Notice) -> str:
 def _path(notice: Notice) -> str:
     if notice.event in OF_BUDGETS:
         return reverse("budget-list")
+    if notice.event in OF_REVIEWS:
+        return reverse("project-detail", args=[notice.body["project_id"]])
     if notice.event not in OF_WORK:
         return reverse("request-list")
     one = notice.body["workload"]

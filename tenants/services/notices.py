@@ -161,6 +161,20 @@ def of_budget(
     return _write(event, cause, place, body, people=people, channels=channels, at=at)
 
 
+def of_review(
+    event: Event, cause: str, project: Project, *, freezes_at: datetime | None, at: datetime
+) -> bool:
+    """Tell who confirms its quota, and who goes without it, until when; None is that it is too
+    late. False where that was told. In the caller's transaction."""
+    body = {
+        "project": project.name,
+        "project_id": str(project.id),
+        "freezes_at": freezes_at.isoformat() if freezes_at else None,
+    }
+    people, channels = recipients.reviewers(project), recipients.channels(project, event)
+    return _write(event, cause, project, body, people=people, channels=channels, at=at)
+
+
 def _write(
     event: Event,
     cause: str,

@@ -36,6 +36,7 @@ def create(
             namespace=_free_namespace(tenant, slug),
             weight=weight,
             created_at=at,
+            quota_confirmed_at=at,
         )
         trail.record(
             Entry(

@@ -68,6 +68,11 @@ urlpatterns = [
     path("projects/<uuid:id>/name", place_api.ProjectNameApi.as_view(), name="project-name"),
     path("projects/<uuid:id>/tenant", place_api.ProjectTenantApi.as_view(), name="project-tenant"),
     path("projects/<uuid:id>/queue", queue_api.QueueStateApi.as_view(), name="project-queue"),
+    path(
+        "projects/<uuid:id>/confirm-quota",
+        queue_api.ConfirmQuotaApi.as_view(),
+        name="project-confirm-quota",
+    ),
     path("projects/<uuid:id>/caps", queue_api.CapsApi.as_view(), name="project-caps"),
     path(
         "projects/<uuid:id>/weight", weight_api.ProjectWeightApi.as_view(), name="project-weight"

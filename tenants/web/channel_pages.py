@@ -31,6 +31,8 @@ _EVENTS = {
     "work.ended": "work ends",
     "budget.warned": "most of a budget is used",
     "budget.used-up": "a budget is used up",
+    "review.due": "a quota has to be confirmed in 30 or 7 days",
+    "review.froze": "a quota that nobody confirmed is frozen",
 }
 _SELDOM = [event for event in TOLD if event not in {"work.started", "work.ended"}]
 """What a channel is told unless somebody says otherwise."""

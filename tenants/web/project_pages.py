@@ -25,10 +25,20 @@ from tenants.models import Project
 from tenants.selectors import idle_limits as limits_in_force
 from tenants.selectors import people
 from tenants.selectors import preferred as preferring
+from tenants.selectors import reviews as of_reviews
 from tenants.selectors import run_times as run_times_in_force
 from tenants.selectors.gates import of_project
 from tenants.selectors.queues import closed_tenants
-from tenants.services import gates, idle_limits, isolation, preferred, queues, run_times, weights
+from tenants.services import (
+    gates,
+    idle_limits,
+    isolation,
+    preferred,
+    queues,
+    reviews,
+    run_times,
+    weights,
+)
 from tenants.web.gate_forms import StandingGateForm
 from tenants.web.preferred_forms import PreferredForm
 from tenants.web.queue_forms import (
@@ -59,6 +69,17 @@ def project_queue(request: HttpRequest, id: UUID) -> HttpResponse:
         return MOVED[form.moved_to].format(project.name)
 
     return _save(request, project, form, "queue_form", move)
+
+
+@page("POST")
+def project_confirm_quota(request: HttpRequest, id: UUID) -> HttpResponse:
+    """Say that its quota is still wanted."""
+    no_fields(request)
+    actor = actor_of(request)
+    project = people.project(actor=actor, id=id)
+    reviews.confirm(actor=actor, project=project, at=clock.now())
+    messages.success(request, f"The quota of {project.name} is confirmed.")
+    return go(request, reverse("project-detail", args=[id]))
 
 
 @page("POST")
@@ -218,6 +239,8 @@ def _page(
         "project": project,
         "under_way": selectors.under_way(Q(project=project)),
         "closed_tenants": closed_tenants().get(project.tenant_id, ()),
+        "review_due_at": of_reviews.due_at(project),
+        "may_confirm": of_reviews.may_confirm(actor_of(request), project),
         "may_manage": may_manage,
         "may_manage_tenant": may_manage_tenant,
         "may_manage_channels": access.allowed_at(

@@ -1,4 +1,5 @@
-"""Endpoints of the queue of a project or a tenant: holding, draining and opening it; caps."""
+"""Endpoints of the queue of a project or a tenant: holding, draining and opening it; caps; that
+a project's quota is still wanted."""
 
 from typing import Any
 from uuid import UUID
@@ -11,7 +12,7 @@ from controlplane.api.schema import operation
 from controlplane.api.views import ApiView
 from controlplane.kernel.queues import QueueState
 from tenants import access
-from tenants.services import queues
+from tenants.services import queues, reviews
 from tenants.web import serializers as s
 
 type Out = dict[str, Any]  # Any: JSON values
@@ -38,6 +39,27 @@ class QueueStateApi(ApiView):
                 at=self.at,
             )
             return s.ProjectOut(moved).data
+
+        return self.once(make, status=200)
+
+
+class ConfirmQuotaApi(ApiView):
+    @operation(
+        "projects_confirm_quota",
+        tag="projects",
+        summary="Say that a project's quota is still wanted (who owns or operates a tenant above)",
+        answers={200: s.ProjectOut},
+        problems=(404,),
+        keyed=True,
+    )
+    def post(self, request: Request, id: UUID) -> Response:
+        self.no_body()
+
+        def make() -> Out:
+            confirmed = reviews.confirm(
+                actor=self.actor, project=access.project_or_404(self.actor, id), at=self.at
+            )
+            return s.ProjectOut(confirmed).data
 
         return self.once(make, status=200)
 

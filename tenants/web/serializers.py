@@ -1,5 +1,6 @@
 """What the tenants' endpoints take and give: explicit fields, nothing mapped from models."""
 
+from datetime import datetime
 from typing import Any
 
 from django.core.validators import RegexValidator
@@ -13,10 +14,12 @@ from tenants.models import (
     MAX_CAP,
     MAX_MIN_RUN_TIME_S,
     OF_WORK,
+    Project,
     Role,
     Scope,
 )
 from tenants.naming import MAX_NAME
+from tenants.selectors import reviews
 from tenants.services.quotas import MAX_MILLI
 from tenants.services.rates import PRICE
 from tenants.services.tokens import MAX_AGE
@@ -98,6 +101,18 @@ class ProjectOut(serializers.Serializer[Rows]):
         choices=Isolation.values,
         help_text="Its work starts on no share that keeps neighbours on a GPU less apart.",
     )
+    quota_confirmed_at = serializers.DateTimeField(
+        help_text="When somebody last said that its quota is still wanted."
+    )
+    review_due_at = serializers.SerializerMethodField(
+        help_text="Until when somebody has to say so; null where quotas are not reviewed."
+    )
+    quota_frozen_at = serializers.DateTimeField(
+        allow_null=True, help_text="Since when nothing of it starts, as nobody said so."
+    )
+
+    def get_review_due_at(self, project: Project) -> datetime | None:
+        return reviews.due_at(project)
 
 
 class PreferredFlavorsOut(serializers.Serializer[Rows]):

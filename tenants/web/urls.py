@@ -51,6 +51,11 @@ urlpatterns = [
     path("members/<uuid:id>/revoke", place_pages.member_revoke, name="member-revoke"),
     path("projects/<uuid:id>", project_pages.project_detail, name="project-detail"),
     path("projects/<uuid:id>/queue", project_pages.project_queue, name="project-queue"),
+    path(
+        "projects/<uuid:id>/confirm-quota",
+        project_pages.project_confirm_quota,
+        name="project-confirm-quota",
+    ),
     path("projects/<uuid:id>/caps", project_pages.project_caps, name="project-caps"),
     path("projects/<uuid:id>/weight", project_pages.project_weight, name="project-weight-set"),
     path("tenants/<uuid:id>/queue", tenant_pages.tenant_queue, name="tenant-queue-page"),

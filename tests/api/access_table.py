@@ -132,6 +132,7 @@ API: dict[tuple[str, str], Row] = {
     ("POST", "projects/<uuid:id>/queue"): Row(
         _MANAGE_QUEUE, {"id": "project"}, body=lambda world: {"state": "held", "note": "Why."}
     ),
+    ("POST", "projects/<uuid:id>/confirm-quota"): Row(_MANAGE_QUEUE, {"id": "project"}),
     ("POST", "tenants/<uuid:id>/queue"): Row(
         _MANAGE_QUEUE_OF_TENANT,
         {"id": "tenant"},

@@ -153,6 +153,9 @@ OTHERS: dict[tuple[str, str], Row] = {
         body=lambda world: {"state": "held", "note": "Why."},
         form=True,
     ),
+    ("POST", "projects/<uuid:id>/confirm-quota"): Row(
+        _MANAGE_QUEUE_PAGE, {"id": "project"}, form=True
+    ),
     ("POST", "projects/<uuid:id>/caps"): Row(_MANAGE_QUEUE_PAGE, {"id": "project"}, form=True),
     ("POST", "projects/<uuid:id>/least-isolation"): Row(
         _MANAGE_QUEUE_PAGE,

@@ -37,6 +37,7 @@ TASKS = {
     "scheduler.check_starts": "periodic",
     "scheduler.begin_and_end_grants": "periodic",
     "scheduler.escalate_requests": "periodic",
+    "scheduler.review_quotas": "periodic",
     "scheduler.follow_quotas": "periodic",
     "scheduler.tell": "periodic",
     "scheduler.send_mail": "dispatch",

@@ -256,7 +256,7 @@ def test_what_is_closed_is_told_by_metrics_of_every_kind(stage: Stage) -> None:
     move(stage, QueueState.HELD)
     found = next(m for m in Counts().collect() if m.name == "berth_queues_closed")
     told = {(s.labels["of"], s.labels["state"]): s.value for s in found.samples}
-    assert len(told) == 8
+    assert len(told) == 9
     assert {of for of, count in told.items() if count} == {
         ("pool", "held"), ("cluster", "draining"), ("project", "held"),
     }  # fmt: skip

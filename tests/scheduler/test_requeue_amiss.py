@@ -22,6 +22,7 @@ from scheduler.selectors.attempts import attempts_of
 from scheduler.selectors.load import load_here
 from scheduler.services.transition import lock
 from tenants.models import Project, Tenant
+from tests import factories
 from tests.flows.losing import UNANSWERED, broken, lose, silence
 from tests.scheduler.recutting import recutting
 from tests.scheduler.stage import LATER, Stage
@@ -219,7 +220,7 @@ CLOSED = {
 }
 
 
-@pytest.mark.parametrize("closed", ["project", "tenant", "cluster", "admission"])
+@pytest.mark.parametrize("closed", ["project", "quota", "tenant", "cluster", "admission"])
 def test_nothing_is_given_up_while_nothing_of_it_would_start(
     closed: str, stage: Stage, other: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -227,6 +228,8 @@ def test_nothing_is_given_up_while_nothing_of_it_would_start(
     clusters.heard(cluster=other.cluster)
     if closed == "project":
         Project.objects.update(**CLOSED, queue_changed_by=stage.ada)
+    elif closed == "quota":
+        Project.objects.update(quota_confirmed_at=factories.AT, quota_frozen_at=LATER)
     elif closed == "tenant":
         Tenant.objects.update(**CLOSED, queue_changed_by=stage.ada)
     elif closed == "cluster":
@@ -238,6 +241,7 @@ def test_nothing_is_given_up_while_nothing_of_it_would_start(
     assert lose(stage.cluster) == 0
     for each in (Project, Tenant):
         each.objects.update(queue_state="open")
+    Project.objects.update(quota_frozen_at=None)
     HardwareQueue.objects.all().delete()
     monkeypatch.undo()
     assert requeue.requeue_lost(at=LATER) == 1

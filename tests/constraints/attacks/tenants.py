@@ -156,6 +156,11 @@ TREE = (
             ("closed_by_someone", "that of a {} was closed for nothing", {"queue_note": ""}),
         )
     ),
+    Attack(
+        "project_frozen_since_confirmed",
+        "a quota is frozen that somebody has just confirmed",
+        change(Project, quota_confirmed_at=NOON, quota_frozen_at=NOON),
+    ),
     *(
         Attack(f"project_{cap}", f"{what} is {value}", change(Project, **{cap: value}))
         for cap in CAPS
