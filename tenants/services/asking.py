@@ -13,7 +13,7 @@ from controlplane.kernel.ids import uuid7
 from tenants import access
 from tenants.access import Action, Actor
 from tenants.models import Project, QuotaRequest
-from tenants.services import requests
+from tenants.services import asking_bounds, requests
 from tenants.services.grants import Allotment
 from tenants.services.requests import Part
 
@@ -51,7 +51,7 @@ def open_all(
             )
     together = uuid7() if len(lines) > 1 else None
     with transaction.atomic():
-        requests.check_room(project, count=len(lines))
+        asking_bounds.check_room(project, count=len(lines))
         return [
             requests.open(
                 actor=actor, project=project, flavor=line.flavor, allotment=line.allotment,

@@ -16,14 +16,12 @@ from tenants.access import Action, Actor
 from tenants.models import Decision, Outcome, Project, Quota, QuotaRequest, User
 from tenants.selectors import chains
 from tenants.selectors.chains import Chain
-from tenants.services import asking_rate, grants, notices, quotas, steps, trail
+from tenants.services import asking_bounds, grants, notices, quotas, steps, trail
 from tenants.services.grants import Allotment
 from tenants.services.previews import Previewed
 from tenants.services.quotas import VersionMismatch
 
 MAX_TEXT = 2000
-MAX_OPEN = 50
-"""Undecided requests a project may have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,8 +74,8 @@ def open(  # a verb read through its module: requests.open
     pointer = f"{part.pointer if part else ''}/nominal_milli"
     _check_allotment(allotment, project=project, flavor=flavor, at=at, pointer=pointer)
     with transaction.atomic():
-        asking_rate.check(actor=actor, at=at)
-        check_room(project)
+        asking_bounds.check_rate(actor=actor, at=at)
+        asking_bounds.check_room(project)
         request = QuotaRequest.objects.create(
             project=project,
             flavor=flavor,
@@ -300,13 +298,6 @@ def authorize_own(actor: Actor, request: QuotaRequest) -> None:
     access.authorize(actor, Action.REQUEST_QUOTA, project=request.project)
     if request.requested_by_id != actor.user.id:
         raise NotAllowed("Only who asked may change what is asked.")
-
-
-def check_room(project: Project, *, count: int = 1) -> None:
-    """Raises Invalid where the project can't have so many more undecided requests."""
-    waiting = QuotaRequest.objects.filter(project=project, decision="").count()
-    if waiting + count > MAX_OPEN:
-        raise Invalid(f"{project.name} has {waiting} undecided requests, of at most {MAX_OPEN}.")
 
 
 def _check_allotment(

@@ -113,7 +113,7 @@ def test_a_line_at_fault_is_named_and_nothing_is_asked(
 def test_the_bound_on_open_requests_counts_each(
     api: Api, cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(requests, "MAX_OPEN", 1)
+    monkeypatch.setattr(asking_bounds, "MOST_OPEN", 1)
     answer = ask(api(cast.ben), cast, [WHOLE, SLICE])
     assert faults(answer) == []
     assert answer.json()["detail"] == "Detection has 0 undecided requests, of at most 1."

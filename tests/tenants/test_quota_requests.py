@@ -17,7 +17,7 @@ from controlplane.kernel.throttle import TooOften
 from tenants.access import Actor, actor_for
 from tenants.models import Decision, Notice, Quota, QuotaRequest, Role, Scope, User
 from tenants.selectors import requests as selectors
-from tenants.services import asking_rate, quotas, requests, steps
+from tenants.services import asking_bounds, quotas, requests, steps
 from tenants.services.grants import Allotment
 from tenants.services.requests import Given
 from tests import factories
@@ -170,7 +170,7 @@ def test_amounts_are_bounded(cast: Cast, h100: Flavor, amount: int) -> None:
 def test_a_project_has_a_bounded_number_of_open_requests(
     cast: Cast, h100: Flavor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(requests, "MAX_OPEN", 1)
+    monkeypatch.setattr(asking_bounds, "MOST_OPEN", 1)
     ask(cast, h100)
     with pytest.raises(Invalid, match="undecided"):
         ask(cast, h100)
@@ -180,7 +180,7 @@ def test_who_asks_and_withdraws_over_and_over_has_to_wait(
     cast: Cast, h100: Flavor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each mails the approvers. What was asked for stays where they look."""
-    monkeypatch.setattr(asking_rate, "MOST", 2)
+    monkeypatch.setattr(asking_bounds, "MOST", 2)
     minute, second = timedelta(minutes=1), timedelta(seconds=1)
 
     def asked(after: timedelta, by: User | None = None) -> QuotaRequest:
@@ -204,7 +204,7 @@ def test_who_asks_and_withdraws_over_and_over_has_to_wait(
 def test_asking_many_times_at_once_is_no_way_round(
     cast: Cast, h100: Flavor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(asking_rate, "MOST", 2)
+    monkeypatch.setattr(asking_bounds, "MOST", 2)
     together, refused = threading.Barrier(6, timeout=10), list[TooOften]()
 
     def open_one() -> None:

@@ -7,7 +7,7 @@ from django.urls import reverse
 
 from controlplane.audit.models import AuditEvent
 from tenants.models import QuotaRequest
-from tenants.services import asking_rate
+from tenants.services import asking_bounds
 from tests.conftest import Cast
 from tests.web.conftest import HTMX, Browse, Shop
 
@@ -34,7 +34,7 @@ def test_a_plain_post_stores_the_request(browse: Browse, cast: Cast, shop: Shop)
 def test_who_asks_too_often_is_told_until_when(
     browse: Browse, cast: Cast, shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(asking_rate, "MOST", 1)
+    monkeypatch.setattr(asking_bounds, "MOST", 1)
     client = browse(cast.ben)
     client.post(URL, form(cast))
     answer = client.post(URL, form(cast, amount="25"))

@@ -7,7 +7,7 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ('clusters', '0027_device_by_uuid'),
-        ('tenants', '0046_told_of_work'),
+        ('tenants', '0049_channels_that_fail'),
     ]
 
     operations = [

@@ -1,4 +1,5 @@
-"""How often one may ask for quota: each time mails others, also where it is withdrawn at once.
+"""How often one may ask for quota, as each time mails others, also where it is withdrawn at once;
+and how many requests may wait for an answer.
 
 Counted in PostgreSQL, by the requests that are there, so that it holds over all processes and a
 request that is answered again counts once.
@@ -6,16 +7,19 @@ request that is answered again counts once.
 
 from datetime import datetime, timedelta
 
+from controlplane.kernel.errors import Invalid
 from controlplane.kernel.throttle import TooOften
 from tenants.access import Actor
-from tenants.models import QuotaRequest, User
+from tenants.models import Project, QuotaRequest, User
 
 HOUR = timedelta(hours=1)
 MOST = 30
 """Requests of one person in an hour, in all projects."""
+MOST_OPEN = 50
+"""Undecided requests that a project may have."""
 
 
-def check(*, actor: Actor, at: datetime) -> None:
+def check_rate(*, actor: Actor, at: datetime) -> None:
     """Whether the actor may open one more; in the caller's transaction, which keeps it so. Raises
     TooOften."""
     User.objects.select_for_update(no_key=True).get(id=actor.user.id)  # one at a time
@@ -23,3 +27,10 @@ def check(*, actor: Actor, at: datetime) -> None:
     moments = recent.order_by("-requested_at").values_list("requested_at", flat=True)
     if leaves := moments[MOST - 1 : MOST].first():
         raise TooOften(most=MOST, window=HOUR, wait=leaves + HOUR - at)
+
+
+def check_room(project: Project, *, count: int = 1) -> None:
+    """Whether the project may have so many more undecided requests. Raises Invalid."""
+    waiting = QuotaRequest.objects.filter(project=project, decision="").count()
+    if waiting + count > MOST_OPEN:
+        raise Invalid(f"{project.name} has {waiting} undecided requests, of at most {MOST_OPEN}.")

@@ -8,7 +8,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('tenants', '0047_asked_together'),
+        ('tenants', '0050_asked_together'),
     ]
 
     operations = [
