@@ -28,8 +28,8 @@ from tenants.web.request_forms import AmendForm, RequestForm
 
 @page("GET", "HEAD", "POST")
 def request_new(request: HttpRequest) -> HttpResponse:
-    """Ask for quota, of several flavors at once; 422 with the form when it can't be asked like that,
-    429 when it was asked for too often."""
+    """Ask for quota, of several flavors at once; 422 with the form when it can't be asked like
+    that, 429 when it was asked for too often."""
     actor = actor_of(request)
     project = named_project(request)
     projects = people.projects_by_name(actor=actor, action=Action.REQUEST_QUOTA)

@@ -11,7 +11,7 @@ from controlplane.audit.models import AuditEvent
 from controlplane.kernel.errors import Invalid
 from tenants.access import actor_for
 from tenants.models import Notice, Quota, QuotaRequest, User
-from tenants.services import asking, requests
+from tenants.services import asking, asking_bounds, requests
 from tests import factories
 from tests.conftest import Cast
 

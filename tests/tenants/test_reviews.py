@@ -36,7 +36,7 @@ def told(at: datetime) -> list[tuple[str, str]]:
     """To whom, and what, of the mails that a beat at that moment writes."""
     mail.outbox.clear()
     reviews.review_due(at=at)
-    deliveries.send_due(at=lambda: at, goes_on=lambda: True)
+    deliveries.mail_due(at=lambda: at, goes_on=lambda: True)
     return sorted((each.to[0].partition("@")[0], str(each.subject)) for each in mail.outbox)
 
 
