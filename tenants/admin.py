@@ -192,8 +192,10 @@ class BudgetPage(ReadOnly):
 
 @admin.register(models.Reservation)
 class ReservationPage(ReadOnly):
-    list_display = ("project", "flavor", "amount_milli", "starts_at", "ends_at", "cancelled_at")
-    list_select_related = ("project", "flavor")
+    list_display = (
+        "project", "tenant", "flavor", "amount_milli", "starts_at", "ends_at", "cancelled_at",
+    )  # fmt: skip
+    list_select_related = ("project", "tenant", "flavor")
 
 
 @admin.register(models.QuotaRequest)

@@ -241,12 +241,12 @@ def recut(of: Node, **fields: Any) -> Recut:
     return Recut.objects.create(node=of, **(values | fields))
 
 
-def reservation(of: Project, what: Flavor, by: User, **fields: Any) -> Reservation:
+def reservation(of: Project | Tenant, what: Flavor, by: User, **fields: Any) -> Reservation:
     """Of one unit, now; Any: model fields."""
     now = datetime.now(UTC)
     window = {"starts_at": now, "ends_at": now + timedelta(hours=1)}
     values = {"amount_milli": 1000, "made_by": by, "made_at": now} | window | fields
-    return Reservation.objects.create(project=of, flavor=what, **values)
+    return Reservation.objects.create(**{type(of).__name__.lower(): of}, flavor=what, **values)
 
 
 def budget(of: Project, **fields: Any) -> Budget:

@@ -302,8 +302,10 @@ def _upwards(id: CohortId, parents: Mapping[CohortId, CohortId | None]) -> Itera
 
 def _reservations(snapshot: Snapshot) -> Iterator[Fault]:
     for reservation, why in why_not_kept(snapshot):
-        text = f"a reservation for project {reservation.project} {why}"
-        yield Fault(FaultKind.RESERVATION, Subject.PROJECT, reservation.project, text)
+        subject = Subject.COHORT if reservation.project is None else Subject.PROJECT
+        of = reservation.project or reservation.cohort or ""
+        text = f"a reservation for {subject} {of} {why}"
+        yield Fault(FaultKind.RESERVATION, subject, of, text)
 
 
 def of_budgets(snapshot: Snapshot) -> Iterator[Fault]:

@@ -28,7 +28,7 @@ from scheduler.core.units import (
 )
 from scheduler.core.waits import GateView, GatheringView, StraysView, UnmetView
 
-SCHEMA = 16
+SCHEMA = 17
 """Raised with every change of these types, so that a stored snapshot says how to be read."""
 
 
@@ -145,11 +145,9 @@ class ClusterView:
 
 @dataclass(frozen=True, slots=True)
 class QuotaView:
-    """None for a limit means unlimited (borrow anything that is lent; lend everything unused).
-
-    From `enforce_at` on what is held beyond nominal + borrowing limit is taken back; None leaves
-    it to end by itself.
-    """
+    """None for a limit means unlimited (borrow all that is lent; lend everything unused). From
+    `enforce_at` on what is held beyond nominal + borrowing limit is taken back; None leaves it to
+    end by itself."""
 
     flavor: FlavorId
     nominal_milli: int
@@ -349,15 +347,17 @@ class HoldingView:
 
 @dataclass(frozen=True, slots=True)
 class ReservationView:
-    """An amount of a flavor that is kept for a project in [starts_at, ends_at). Before `binds_at`
-    work without a run-time limit may still start on it: nobody knows when that ends."""
+    """An amount of a flavor that is kept for a project, or a cohort with all below it (one of the
+    two is set), in [starts_at, ends_at). Before `binds_at` work without a run-time limit may still
+    start on it: nobody knows when that ends."""
 
-    project: ProjectId
+    project: ProjectId | None
     flavor: FlavorId
     amount_milli: int
     starts_at: int
     ends_at: int
     binds_at: int = 0
+    cohort: CohortId | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,10 +49,15 @@ def refused(snapshot: Snapshot, faults: Collection[Fault]) -> dict[WorkloadId, F
 def why_not_kept(snapshot: Snapshot) -> Iterator[tuple[ReservationView, str]]:
     """The reservations that nobody can mean, and what is wrong with each."""
     projects = {queue.project for queue in snapshot.queues}
+    cohorts = {cohort.id for cohort in snapshot.cohorts}
     flavors = {flavor.id for flavor in snapshot.flavors}
     for reservation in snapshot.reservations:
-        if reservation.project not in projects:
+        if (reservation.project is None) == (reservation.cohort is None):
+            yield reservation, "is for one project and one cohort; right would be one of the two"
+        elif reservation.cohort is None and reservation.project not in projects:
             yield reservation, "is for a project that is unknown"
+        elif reservation.project is None and reservation.cohort not in cohorts:
+            yield reservation, "is for a cohort that is unknown"
         elif reservation.flavor not in flavors:
             yield reservation, f"is of the flavor {reservation.flavor}, which is unknown"
         elif not 1 <= reservation.amount_milli <= MOST_MILLI:

@@ -1,10 +1,13 @@
-"""Reservations: an amount of a flavor that is kept for a project from one moment to another.
+"""Reservations: an amount of a flavor that is kept for a project, or for a cohort with all below
+it, from one moment to another.
 
 At each moment that what starts now may still run, the flavor has to have free, or given back by
-then for certain, what its reservations lack: what is reserved, less what their projects hold of
-it. Only work that ends by its own run-time limit is sure to give back; work without one is taken
-to run for ever, and minds windows from their `binds_at` on alone: one that is far ahead does not
-keep it waiting till then. Amounts are kept, not nodes, over all clusters; nothing that runs is
+then for certain, what its reservations lack: what is reserved, less what those for whom it is hold
+of it. They add up, also those of a project and of the cohorts above it: what a project holds
+counts towards its own first, only what is beyond that towards the nearest above it that has one,
+and so on. Only work that ends by its own run-time limit is sure to give back; work without one is
+taken to run for ever, and minds windows from their `binds_at` on alone: one that is far ahead does
+not keep it waiting till then. Amounts are kept, not nodes, over all clusters; nothing that runs is
 stopped.
 """
 
@@ -25,8 +28,10 @@ from scheduler.core.snapshot import (
     Snapshot,
 )
 from scheduler.core.space import free_milli
-from scheduler.core.units import DeviceId, FlavorId, NodeId, ProjectId
+from scheduler.core.units import CohortId, DeviceId, FlavorId, NodeId, ProjectId
 
+type Owner = tuple[ProjectId | None, CohortId | None]
+"""Whom something is reserved for: one of the two."""
 type Run = tuple[ProjectId, Sequence[Place | HeldView], int | None]
 """Who holds what, and when that ends by its run-time limit."""
 
@@ -35,15 +40,15 @@ type Run = tuple[ProjectId, Sequence[Place | HeldView], int | None]
 class _Moment:
     """When a window opens, or now if it has; sums in thousandths of the flavor.
 
-    `reserved` then, by project, and what each of those projects `held` then still; `back_milli` is
-    what all give back by then that others may have.
+    `reserved` then, by owner, and what each of those `held` then still, with what those below it
+    hold beyond theirs; `back_milli` is what all give back by then that others may have.
     """
 
     at: int
     flavor: FlavorView
     binds: bool
-    reserved: Mapping[ProjectId, int]
-    held: dict[ProjectId, int]
+    reserved: Mapping[Owner, int]
+    held: dict[Owner, int]
     back_milli: int = 0
 
     @property
@@ -51,6 +56,16 @@ class _Moment:
         """What is reserved, less what those for whom it is hold of it."""
         held = self.held
         return sum([max(0, amount - held[of]) for of, amount in self.reserved.items()])
+
+    def count(self, owners: Iterable[Owner], amount: int) -> None:
+        """So much more is held for these, the nearest first, or less of it: what is beyond what is
+        reserved for one is for the next."""
+        for of in owners:
+            kept = self.reserved.get(of)
+            if kept is not None:
+                before = self.held[of]
+                after = self.held[of] = before + amount
+                amount = max(after, kept) - max(before, kept)
 
 
 class Windows:
@@ -65,6 +80,7 @@ class Windows:
             each for each in snapshot.reservations if each.flavor in self._flavors
         )
         self.promised: tuple[Draft, Windows] | None = None  # once what others wait for is theirs
+        self._owners = _owners(snapshot) if self._reservations else {}
         self._now = snapshot.at
         self._open(snapshot.at)
         self._there = _there(snapshot) if self else frozenset[NodeId | DeviceId]()
@@ -103,12 +119,13 @@ class Windows:
 
     def runs_into(self, *, pending: PendingView, request: Request) -> bool:
         """Whether it may still run when hardware that it may get is reserved, unless all of that
-        is of the flavor that is, for its own project."""
+        is of the flavor that is, for its own project or one above it."""
         ends_at = self._end_of(pending)
         flavors = {flavor for option in request.options for flavor in option.flavors}
         models, ids = {flavor.model for flavor in flavors}, {flavor.id for flavor in flavors}
+        own = self._owners.get(pending.project, ())
         return any(
-            (window.project != pending.project or ids != {window.flavor})
+            ((window.project, window.cohort) not in own or ids != {window.flavor})
             and self._flavors[window.flavor].model in models | {""}
             and (window.binds_at <= self._at if ends_at is None else ends_at > window.starts_at)
             for window in self._windows
@@ -162,9 +179,10 @@ class Windows:
     def gain_nothing(self, *, holding: HoldingView, placements: Iterable[HeldView]) -> bool:
         """Whether some reservation has nothing of it if it leaves: it would have given that back
         in time, or holds it for whom it is reserved."""
-        ends_at = self._end_of_run(holding)
+        ends_at, own = self._end_of_run(holding), self._owners.get(holding.project, ())
         return any(
-            (ends_at is not None and ends_at <= moment.at) or holding.project in moment.reserved
+            (ends_at is not None and ends_at <= moment.at)
+            or any(of in moment.reserved for of in own)
             for placement in placements
             for moment in self._by_flavor.get(placement.flavor, ())
         )
@@ -192,11 +210,12 @@ class Windows:
         for moment in moments:
             self._by_flavor.setdefault(moment.flavor.id, []).append(moment)
 
-    def _reserved(self, when: int, flavor: FlavorId) -> dict[ProjectId, int]:
-        found: dict[ProjectId, int] = {}
+    def _reserved(self, when: int, flavor: FlavorId) -> dict[Owner, int]:
+        found: dict[Owner, int] = {}
         for window in self._windows:
             if window.flavor == flavor and window.starts_at <= when < window.ends_at:
-                found[window.project] = found.get(window.project, 0) + window.amount_milli
+                of = window.project, window.cohort
+                found[of] = found.get(of, 0) + window.amount_milli
         return found
 
     def _count(
@@ -208,6 +227,7 @@ class Windows:
     ) -> None:
         """That it holds these, or no longer. What is held where nothing new starts gives nothing
         back that others could have."""
+        own = self._owners.get(project, ())
         for each in holds:
             moments = self._by_flavor.get(each.flavor)
             if moments is None:
@@ -217,8 +237,8 @@ class Windows:
             for moment in moments:
                 if ends_at is not None and ends_at <= moment.at:
                     moment.back_milli += back
-                elif project in moment.reserved:
-                    moment.held[project] += amount
+                else:
+                    moment.count(own, amount)
 
     def _is_there(self, holder: Place | HeldView) -> bool:
         return {holder.node, *(device for device, _ in holder.spans)} <= self._there
@@ -251,6 +271,22 @@ class Windows:
         limit_s = holding.run_time_limit_s
         since = self._at if holding.started_at is None else holding.started_at
         return None if limit_s is None else max(self._at + 1, since + limit_s)
+
+
+def _owners(snapshot: Snapshot) -> Mapping[ProjectId, Sequence[Owner]]:
+    """Of each project who of itself and those above it has reservations, the nearest first."""
+    reserving = {(window.project, window.cohort) for window in snapshot.reservations}
+    parents = {cohort.id: cohort.parent for cohort in snapshot.cohorts}
+    found: dict[ProjectId, list[Owner]] = {}
+    for queue in snapshot.queues:
+        path: list[Owner] = [(queue.project, None)]
+        above = queue.cohort
+        while above is not None:
+            path.append((None, above))
+            above = parents.get(above)
+        if own := [of for of in path if of in reserving]:
+            found[queue.project] = own
+    return found
 
 
 def _there(snapshot: Snapshot) -> frozenset[NodeId | DeviceId]:

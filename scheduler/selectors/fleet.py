@@ -152,12 +152,13 @@ def reservations(*, at: datetime) -> tuple[ReservationView, ...]:
     found = Reservation.objects.filter(Reservation.lasts_beyond(at), cancelled_at=None)
     return tuple(
         ReservationView(
-            ProjectId(str(row.project_id)),
+            ProjectId(str(row.project_id)) if row.project_id else None,
             FlavorId(str(row.flavor_id)),
             row.amount_milli,
             floor(start.timestamp()),
             ceil(end.timestamp()),
             floor(start.timestamp()) - horizon_s,
+            CohortId(str(row.tenant_id)) if row.tenant_id else None,
         )
         for row in found
         for start, end in row.windows(after=at, before=at + AHEAD if row.zone else NEVER)

@@ -1,4 +1,5 @@
-"""An amount of a flavor that is kept for a project from one moment to another, once or weekly."""
+"""An amount of a flavor that is kept for a project, or for a tenant with all below it, from one
+moment to another, once or weekly."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -11,6 +12,7 @@ from django.db.models import F, Q
 from clusters.models import Flavor
 from controlplane.kernel.models import Row
 from tenants.models.project import Project
+from tenants.models.tenant import Tenant
 
 NEVER = datetime.max.replace(tzinfo=UTC)
 WEEK = timedelta(days=7)
@@ -19,7 +21,8 @@ LONGEST_WEEKLY = timedelta(days=6)
 
 
 class Reservation(Row):
-    """In thousandths of the flavor, over all clusters, in [starts_at, ends_at).
+    """In thousandths of the flavor, over all clusters, in [starts_at, ends_at), for the project or
+    the tenant: one of them is set.
 
     With a `zone` it is kept each week anew, as long, from the same hour of that time zone's clocks
     on; the last of its windows ends at `last_ends_at`.
@@ -28,7 +31,12 @@ class Reservation(Row):
     cancelled keeps nothing.
     """
 
-    project = models.ForeignKey(Project, on_delete=models.PROTECT, related_name="reservations")
+    project = models.ForeignKey(
+        Project, null=True, blank=True, on_delete=models.PROTECT, related_name="reservations"
+    )
+    tenant = models.ForeignKey(
+        Tenant, null=True, blank=True, on_delete=models.PROTECT, related_name="reservations"
+    )
     flavor = models.ForeignKey(Flavor, on_delete=models.PROTECT, related_name="reservations")
     amount_milli = models.BigIntegerField()
     starts_at = models.DateTimeField()
@@ -44,6 +52,11 @@ class Reservation(Row):
 
     class Meta:
         constraints = [
+            models.CheckConstraint(
+                condition=Q(project__isnull=True, tenant__isnull=False)
+                | Q(project__isnull=False, tenant__isnull=True),
+                name="reservation_of_one",
+            ),
             models.CheckConstraint(
                 condition=Q(amount_milli__gte=1, amount_milli__lte=10**12),
                 name="reservation_amount_in_range",
@@ -66,6 +79,12 @@ class Reservation(Row):
         ]
 
     access_path = "project"
+
+    @property
+    def owner(self) -> Project | Tenant:
+        owner = self.project or self.tenant
+        assert owner is not None  # noqa: S101  # for the type checker: a constraint
+        return owner
 
     @staticmethod
     def lasts_beyond(at: datetime) -> Q:
@@ -92,4 +111,4 @@ class Reservation(Row):
             nth += 1
 
     def __str__(self) -> str:
-        return f"{self.project_id} {self.flavor_id} {self.amount_milli}"
+        return f"{self.project_id or self.tenant_id} {self.flavor_id} {self.amount_milli}"

@@ -2,12 +2,13 @@
 
 from uuid import UUID
 
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 
 from controlplane.kernel.errors import NotFound
 from tenants import access
 from tenants.access import Actor
-from tenants.models import Budget, Project
+from tenants.models import Budget
+from tenants.selectors import places
 
 
 def budgets(
@@ -35,7 +36,4 @@ def budget(*, actor: Actor, id: UUID) -> Budget:
 
 
 def _seen(actor: Actor) -> QuerySet[Budget]:
-    rows = Budget.objects.select_related("project", "tenant")
-    projects = Project.objects.filter(access.visible_projects(actor)).values("id")
-    tenants = access.tenants_for_actor(actor).values("id")
-    return rows.filter(Q(project__in=projects) | Q(tenant__in=tenants))
+    return places.of_seen(Budget.objects.select_related("project", "tenant"), actor=actor)

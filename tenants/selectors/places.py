@@ -1,17 +1,18 @@
-"""The tree of tenants with what all below each has, and who has a role at a place."""
+"""The tree of tenants with what all below each has, who has a role at a place, and whose quotas
+somebody sets."""
 
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from uuid import UUID
 
-from django.db.models import F, QuerySet, Sum
+from django.db.models import F, Q, QuerySet, Sum
 
 from clusters.models import SEVENTHS
 from tenants import access
 from tenants.access import Action, Actor
-from tenants.models import Member, Project, Quota, Tenant, TenantQuota
-from tenants.selectors.people import with_role
+from tenants.models import Budget, Member, Project, Quota, Reservation, Tenant, TenantQuota
+from tenants.selectors.people import projects_by_name, with_role
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +99,22 @@ def people(*, actor: Actor, place: Project | Tenant) -> list[Member]:
             far[each.tenant_id] if each.tenant_id else 0, each.user.username, each.role
         ),
     )  # fmt: skip
+
+
+def of_seen[M: (Budget, Reservation)](rows: QuerySet[M], *, actor: Actor) -> QuerySet[M]:
+    """Those of the projects and of the tenants that the actor sees."""
+    projects = Project.objects.filter(access.visible_projects(actor)).values("id")
+    tenants = access.tenants_for_actor(actor).values("id")
+    return rows.filter(Q(project__in=projects) | Q(tenant__in=tenants))
+
+
+def quota_owners(*, actor: Actor) -> list[Project | Tenant]:
+    """Those whose quotas the actor may set, by name: of tenants who may in the whole fleet."""
+    fleet_wide = access.allowed_at(actor, Action.EDIT_QUOTA, place=None)
+    return [
+        *projects_by_name(actor=actor, action=Action.EDIT_QUOTA),
+        *(Tenant.objects.order_by("name", "id") if fleet_wide else ()),
+    ]
 
 
 def owned_tenants(*, actor: Actor) -> list[Tenant]:

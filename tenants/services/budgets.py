@@ -15,9 +15,9 @@ from controlplane.audit.services import Entry
 from controlplane.kernel import hints
 from controlplane.kernel.errors import Invalid, NotFound
 from tenants import access
-from tenants.access import Action, Actor
+from tenants.access import Actor
 from tenants.models import MAX_BUDGET_H, Budget, BudgetMode, Period, Project, Tenant
-from tenants.services import trail
+from tenants.services import quotas, trail
 from tenants.services.enforcement import ACTOR, NAME
 from tenants.services.quotas import VersionMismatch
 
@@ -33,19 +33,11 @@ class Terms:
     ends_on: date | None = None
 
 
-def authorize(actor: Actor, of: Project | Tenant) -> None:
-    """Whether the actor may set its budgets. Raises NotFound or NotAllowed."""
-    if isinstance(of, Project):
-        access.authorize(actor, Action.EDIT_QUOTA, project=of)
-    else:
-        access.authorize_fleet(actor, Action.EDIT_QUOTA)
-
-
 def as_set(
     *, actor: Actor, of: Project | Tenant, period: Period, terms: Terms, version: int | None
 ) -> Budget:
     """What `set_budget` would make of it, as a row that is not stored. Raises what that does."""
-    authorize(actor, of)
+    quotas.authorize(actor, of)
     _check(period, terms)
     project, tenant = access.project_and_tenant(of)
     there = Budget.objects.filter(project=project, tenant=tenant, period=period).first()
@@ -109,7 +101,7 @@ def set_budget(
     there. Raises NotFound or NotAllowed for the project, NotAllowed for a tenant, Invalid for a
     number out of range or days that are none, VersionMismatch when somebody edited it meanwhile.
     """
-    authorize(actor, of)
+    quotas.authorize(actor, of)
     _check(period, terms)
     project, tenant = access.project_and_tenant(of)
     with transaction.atomic():
@@ -139,7 +131,7 @@ def remove(*, actor: Actor, budget: Budget, at: datetime) -> None:
 
     Raises NotFound when it is gone already, or for its project, NotAllowed.
     """
-    authorize(actor, budget.owner)
+    quotas.authorize(actor, budget.owner)
     with transaction.atomic():
         row = Budget.objects.select_for_update().filter(id=budget.id).first()
         if row is None:

@@ -35,6 +35,15 @@ class Amounts:
     enforce_at: datetime | None = None
 
 
+def authorize(actor: Actor, of: Project | Tenant) -> None:
+    """Whether the actor may set its quotas, and what goes with them. Raises NotFound or NotAllowed
+    for a project, NotAllowed for a tenant: what it has is guaranteed by the whole fleet."""
+    if isinstance(of, Project):
+        access.authorize(actor, Action.EDIT_QUOTA, project=of)
+    else:
+        access.authorize_fleet(actor, Action.EDIT_QUOTA)
+
+
 def set_quota(
     *,
     actor: Actor,
@@ -53,7 +62,7 @@ def set_quota(
     Raises NotFound or NotAllowed for the project, Invalid for an amount out of range,
     VersionMismatch when somebody edited the quota meanwhile.
     """
-    access.authorize(actor, Action.EDIT_QUOTA, project=project)
+    authorize(actor, project)
     check(amounts)
     with transaction.atomic():
         quota, before = _set(Quota, amounts, version, project=project, flavor=flavor)
@@ -89,7 +98,7 @@ def set_tenant_quota(
     As `set_quota`; the limits bound all of its members together. Raises NotAllowed, Invalid and
     VersionMismatch as that does.
     """
-    access.authorize_fleet(actor, Action.EDIT_QUOTA)
+    authorize(actor, tenant)
     check(amounts)
     with transaction.atomic():
         quota, before = _set(TenantQuota, amounts, version, tenant=tenant, flavor=flavor)

@@ -1,21 +1,22 @@
-"""Keeping an amount of a flavor for a project in a window, and giving it up."""
+"""Keeping an amount of a flavor for a project or a tenant in a window, and giving it up."""
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from zoneinfo import ZoneInfo, available_timezones
 
 from django.db import transaction
+from django.db.models import Q, QuerySet, Sum
 
 from clusters.models import Flavor, FlavorKind
 from controlplane.audit.services import Entry
 from controlplane.kernel import hints, text
 from controlplane.kernel.errors import Conflict, Invalid
 from tenants import access
-from tenants.access import Action, Actor
-from tenants.models import LONGEST_WEEKLY, WEEK, Project, Quota, Reservation
-from tenants.services import trail
+from tenants.access import Actor
+from tenants.models import LONGEST_WEEKLY, WEEK, Project, Quota, Reservation, Tenant, TenantQuota
+from tenants.services import quotas, trail
 from tenants.services.quotas import MAX_MILLI
 
 MAX_NOTE = 500
@@ -34,7 +35,7 @@ class Weekly:
 def make(
     *,
     actor: Actor,
-    project: Project,
+    of: Project | Tenant,
     flavor: Flavor,
     amount_milli: int,
     starts_at: datetime,
@@ -44,16 +45,17 @@ def make(
     at: datetime,
     weekly: Weekly | None = None,
 ) -> Reservation:
-    """Keep `amount_milli` thousandths of the flavor for the project in [starts_at, ends_at), and
-    if it is `weekly` as long in each week from then on. `there_milli` is what clusters have of it.
+    """Keep `amount_milli` thousandths of the flavor for the project, or for all below the tenant
+    together, in [starts_at, ends_at), and if it is `weekly` as long in each week from then on.
+    `there_milli` is what clusters have of it.
 
     From the next cycle on, work of others that might still run then does not start on it. What
-    runs already is not stopped, and the project's quota stays as it is. A window may have begun.
-    Raises NotFound or NotAllowed for the project, Invalid for an amount that it may not hold or
-    that is not there, a window that is over or none, weeks that are too many or none, a note that
-    is none.
+    runs already is not stopped, and quota stays as it is. A window may have begun. Raises NotFound
+    or NotAllowed for the project, NotAllowed for a tenant, Invalid for an amount that may not be
+    held there or that is not there, a window that is over or none, weeks that are too many or
+    none, a note that is none.
     """
-    access.authorize(actor, Action.EDIT_QUOTA, project=project)
+    quotas.authorize(actor, of)
     note = note.strip()
     fault = text.fault(note)
     if fault:
@@ -70,8 +72,10 @@ def make(
             pointer="/flavor",
             code="wrong-flavor",
         )
+    project, tenant = access.project_and_tenant(of)
     made = Reservation(
         project=project,
+        tenant=tenant,
         flavor=flavor,
         amount_milli=amount_milli,
         starts_at=starts_at,
@@ -83,11 +87,7 @@ def make(
         last_ends_at=_last_end(starts_at, ends_at, weekly) if weekly else None,
     )
     with transaction.atomic():
-        rows = Reservation.objects.filter(project=project, flavor=flavor, cancelled_at=None)
-        meanwhile = (
-            other for other in rows.filter(Reservation.lasts_beyond(at)) if _meet(made, other)
-        )
-        _check_amount(project, flavor, amount_milli, meanwhile)
+        _check_amount(actor, made, at)
         _check_there(flavor, amount_milli, there_milli)
         made.save(force_insert=True)
         _record(actor, made, "reservation.make", at=at)
@@ -98,9 +98,9 @@ def make(
 def cancel(*, actor: Actor, reservation: Reservation, at: datetime) -> Reservation:
     """Keep nothing by it any more.
 
-    Raises NotFound or NotAllowed for its project, Conflict when it is over or cancelled already.
+    Raises NotFound or NotAllowed as `make` does, Conflict when it is over or cancelled already.
     """
-    access.authorize(actor, Action.EDIT_QUOTA, project=reservation.project)
+    quotas.authorize(actor, reservation.owner)
     with transaction.atomic():
         live = Reservation.objects.filter(
             Reservation.lasts_beyond(at), id=reservation.id, cancelled_at=None
@@ -144,37 +144,90 @@ def _meet(one: Reservation, other: Reservation) -> bool:
     )
 
 
-def _check_amount(
-    project: Project, flavor: Flavor, amount_milli: int, meanwhile: Iterable[Reservation]
-) -> None:
-    """What the project could never use, with what is kept for it `meanwhile`, would only keep
-    others away. Locks the project's quota, so that two at once are checked one after the other."""
-    rows = Quota.objects.filter(project=project, flavor=flavor)
-    quota = rows.select_for_update(no_key=True).first()
-    if quota is None:
-        raise Invalid(
-            f"{project.name} has no quota of {flavor.name}: give it some first.",
-            pointer="/flavor",
-            code="no-quota",
+def _check_amount(actor: Actor, made: Reservation, at: datetime) -> None:
+    """What could never be used, by its owner or within a tenant above that, with all that is kept
+    there in that time, would only keep others away."""
+    flavor, amount = made.flavor, made.amount_milli
+    for place, most in _bounds(actor, made.owner, flavor):
+        if not 1 <= amount <= most:
+            raise Invalid(
+                f"{place.name} may hold {Decimal(most) / 1000:f} of {flavor.name} at most, and"
+                f" {Decimal(amount) / 1000:f} is asked for; more than 0 and no more is right.",
+                pointer="/amount_milli",
+                code="out-of-range",
+            )
+        rows = _within(actor, place).filter(Reservation.lasts_beyond(at), flavor=flavor)
+        kept = sum(row.amount_milli for row in rows if _meet(made, row))
+        if kept + amount > most:
+            raise Invalid(
+                f"{place.name} may hold {Decimal(most) / 1000:f} of {flavor.name} at most, and"
+                f" {Decimal(kept) / 1000:f} are reserved for it in that time already.",
+                pointer="/amount_milli",
+                code="out-of-range",
+            )
+
+
+def _within(actor: Actor, place: Project | Tenant) -> QuerySet[Reservation]:
+    """Those of it and of all below it that are not cancelled."""
+    rows = Reservation.objects.filter(cancelled_at=None)
+    if isinstance(place, Project):
+        return rows.filter(project=place)
+    below = actor.tenants_below(place.id)
+    return rows.filter(Q(tenant__in=below) | Q(project__tenant__in=below))
+
+
+def _bounds(
+    actor: Actor, of: Project | Tenant, flavor: Flavor
+) -> Iterator[tuple[Project | Tenant, int]]:
+    """How much of the flavor it may hold at most, and each tenant above it that has a limit.
+
+    Of a project it is its nominal quota and what it may borrow; of a tenant all that is nominal in
+    it and below it and what it may borrow: more is never held there, be it lent or not. Locks
+    those quotas, so that two at once are checked one after the other. Raises Invalid where nobody
+    may hold any.
+    """
+    if isinstance(of, Project):
+        rows = Quota.objects.filter(project=of, flavor=flavor)
+        own = rows.select_for_update(no_key=True).first()
+        if own is None:
+            raise _no_quota(f"{of.name} has no quota of {flavor.name}: give it some first.")
+        limit = own.borrowing_limit_milli
+        yield of, MAX_MILLI if limit is None else min(MAX_MILLI, own.nominal_milli + limit)
+    elif not _quotas_below(actor, of, flavor).exists():
+        raise _no_quota(
+            f"No project of {of.name} has quota of {flavor.name}: give one some first."
         )
-    most = MAX_MILLI
-    if quota.borrowing_limit_milli is not None:
-        most = min(most, quota.nominal_milli + quota.borrowing_limit_milli)
-    kept = sum(other.amount_milli for other in meanwhile)
-    if 1 <= amount_milli <= most < kept + amount_milli:
-        raise Invalid(
-            f"{project.name} may hold {Decimal(most) / 1000:f} of {flavor.name} at most, and"
-            f" {Decimal(kept) / 1000:f} are reserved for it in that time already.",
-            pointer="/amount_milli",
-            code="out-of-range",
+    above = list(actor.tenants_above(of.tenant_id if isinstance(of, Project) else of.id))
+    limited = (
+        TenantQuota.objects.filter(
+            tenant__in=above, flavor=flavor, borrowing_limit_milli__isnull=False
         )
-    if not 1 <= amount_milli <= most:
-        raise Invalid(
-            f"{project.name} may hold {Decimal(most) / 1000:f} of {flavor.name} at most, and"
-            f" {Decimal(amount_milli) / 1000:f} is asked for; more than 0 and no more is right.",
-            pointer="/amount_milli",
-            code="out-of-range",
+        .select_related("tenant")
+        .order_by("id")
+        .select_for_update(no_key=True, of=["self"])
+    )
+    limits = {row.tenant_id: row for row in limited}
+    if isinstance(of, Tenant) and of.id not in limits:
+        yield of, MAX_MILLI
+    for row in (limits[id] for id in above if id in limits):
+        departments = TenantQuota.objects.filter(
+            tenant__in=actor.tenants_below(row.tenant_id), flavor=flavor
         )
+        nominal = _nominal(departments) + _nominal(_quotas_below(actor, row.tenant, flavor))
+        yield row.tenant, min(MAX_MILLI, nominal + (row.borrowing_limit_milli or 0))
+
+
+def _no_quota(message: str) -> Invalid:
+    return Invalid(message, pointer="/flavor", code="no-quota")
+
+
+def _quotas_below(actor: Actor, tenant: Tenant, flavor: Flavor) -> QuerySet[Quota]:
+    return Quota.objects.filter(project__tenant__in=actor.tenants_below(tenant.id), flavor=flavor)
+
+
+def _nominal(rows: QuerySet[Quota] | QuerySet[TenantQuota]) -> int:
+    found: int | None = rows.aggregate(sum=Sum("nominal_milli"))["sum"]
+    return int(found or 0)
 
 
 def _check_there(flavor: Flavor, amount_milli: int, there_milli: int) -> None:
@@ -188,13 +241,14 @@ def _check_there(flavor: Flavor, amount_milli: int, there_milli: int) -> None:
 
 
 def _record(actor: Actor, of: Reservation, action: str, *, at: datetime) -> None:
+    tenant_id, project_id = access.ids_at(of.owner)
     trail.record(
         Entry(
             action=action,
             target_type="reservation",
             target_id=of.id,
-            tenant_id=of.project.tenant_id,
-            project_id=of.project_id,
+            tenant_id=tenant_id,
+            project_id=project_id,
             after={
                 "flavor": str(of.flavor_id),
                 "amount_milli": of.amount_milli,

@@ -7,6 +7,7 @@ from django import forms
 from controlplane.kernel.forms import Posted, StrictForm
 from tenants.models import MAX_BUDGET_H, Budget, BudgetMode, Period, Project, Tenant
 from tenants.services.budgets import Terms
+from tenants.web.named_place import called
 
 _PERIODS = (
     (Period.MONTH, "Each month"),
@@ -74,7 +75,7 @@ class BudgetForm(_Terms):
         super().__init__(data, files)
         self._owners = {str(owner.id): owner for owner in owners}
         self.may_set = bool(owners)
-        self.choose("of", [(id, _named(owner)) for id, owner in self._owners.items()])
+        self.choose("of", [(id, called(owner)) for id, owner in self._owners.items()])
 
     @property
     def owner(self) -> Project | Tenant:
@@ -95,7 +96,3 @@ class TermsForm(_Terms):
         super().__init__(data, files, initial=there)
         if budget.period != Period.ONCE:
             del self.fields["starts_on"], self.fields["ends_on"]
-
-
-def _named(owner: Project | Tenant) -> str:
-    return owner.full_name if isinstance(owner, Project) else f"{owner.name}, all of it"

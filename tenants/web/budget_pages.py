@@ -19,11 +19,11 @@ from controlplane.kernel.htmx import focus_fault, go, later, page
 from controlplane.kernel.throttle import TooOften
 from scheduler.selectors.budgets import standings
 from scheduler.services import stopping
-from tenants.access import Action, Actor
+from tenants.access import Actor
 from tenants.models import Budget, Period, Project, Tenant
 from tenants.selectors import budgets as selectors
-from tenants.selectors import people
-from tenants.services import budgets
+from tenants.selectors import places
+from tenants.services import budgets, quotas
 from tenants.services.quotas import VersionMismatch
 from tenants.web.budget_api import Out, stops_shown
 from tenants.web.budget_forms import BudgetForm, TermsForm
@@ -38,7 +38,7 @@ def budget_list(request: HttpRequest) -> HttpResponse:
     can't be such a budget. A POST that would stop work at once tells whose, and sets it only if
     that was told of the same before. Raises NotAllowed for others who post."""
     actor = actor_of(request)
-    owners = _owners(actor)
+    owners = places.quota_owners(actor=actor)
     if request.method != "POST":
         return _list(request, actor, BudgetForm(owners=owners), owners)
     if not owners:
@@ -55,7 +55,7 @@ def budget_detail(request: HttpRequest, id: UUID) -> HttpResponse:
     who may not set it."""
     actor = actor_of(request)
     budget = selectors.budget(actor=actor, id=id)
-    budgets.authorize(actor, budget.owner)
+    quotas.authorize(actor, budget.owner)
     if request.method != "POST":
         return _form(request, budget, TermsForm(budget=budget))
     form = TermsForm(request.POST, request.FILES, budget=budget)
@@ -118,13 +118,6 @@ def budget_remove(request: HttpRequest, id: UUID) -> HttpResponse:
     no_fields(request)
     budgets.remove(actor=actor, budget=budget, at=clock.now())
     return _done(request, f"The budget of {budget.owner.name} is removed.")
-
-
-def _owners(actor: Actor) -> list[Project | Tenant]:
-    """Those whose budgets the actor may set: as their quotas, of tenants fleet-wide only."""
-    projects = people.projects_by_name(actor=actor, action=Action.EDIT_QUOTA)
-    fleet_wide = Action.EDIT_QUOTA in actor.ceiling and actor.permits_everywhere(Action.EDIT_QUOTA)
-    return [*projects, *(Tenant.objects.order_by("name", "id") if fleet_wide else ())]
 
 
 def _list(

@@ -1,4 +1,5 @@
-"""The project or tenant that a body or a query names, as everybody says it who takes either."""
+"""The project or tenant that a body or a query names, as everybody says it who takes either, and
+what forms call it."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -32,3 +33,8 @@ def one_named(actor: Actor, named: Mapping[str, Any], *, root: str = "/") -> Pro
     if place is None:
         raise Invalid(ONE_OF_TWO, pointer=f"{root}project", code="required")
     return place
+
+
+def called(of: Project | Tenant) -> str:
+    """As forms and messages name whom something is for: a tenant with all below it."""
+    return of.full_name if isinstance(of, Project) else f"{of.name}, all of it"

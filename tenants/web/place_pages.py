@@ -1,5 +1,5 @@
 """The tree of tenants, and of each tenant and project who has a role there, its name and its
-place."""
+place. Of a tenant also what is reserved for all below it."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -21,7 +21,7 @@ from scheduler.core.reasons import in_units
 from tenants import access
 from tenants.access import Action, Actor
 from tenants.models import Project, Role, Tenant
-from tenants.selectors import people, places, sessions
+from tenants.selectors import people, places, reservations, sessions
 from tenants.services import group_roles, members, projects, tenants
 from tenants.web.place_forms import (
     MemberForm,
@@ -255,8 +255,9 @@ def _page(
     status: int = 200,
 ) -> HttpResponse:
     """With the form that was posted, by its name; the others are as things are now."""
-    actor = actor_of(request)
+    actor, at = actor_of(request), clock.now()
     is_project = isinstance(place, Project)
+    kept = [] if is_project else reservations.upcoming(actor=actor, at=at, of=place)
     may_manage = (
         access.allowed(actor, Action.MANAGE_MEMBERS, project=place)
         if isinstance(place, Project)
@@ -270,6 +271,8 @@ def _page(
         "may_manage": may_manage,
         "may_manage_channels": not is_project
         and access.allowed_at(actor, Action.MANAGE_CHANNELS, place=place),
+        "at": at,
+        "reservations": kept,
         "refused": refused,
         "name_form": NameForm(initial={"name": place.name}),
         "place_form": _place_form(request, place),

@@ -11,10 +11,10 @@ from controlplane.api.schema import operation
 from controlplane.api.views import ApiView, many
 from controlplane.kernel.errors import Invalid
 from scheduler.selectors import capacity
-from tenants import access
 from tenants.selectors import reservations as selectors
 from tenants.services import reservations
 from tenants.web import serializers as s
+from tenants.web.named_place import one_named, place_named
 from tenants.web.quota_api import flavor_named
 
 type Out = dict[str, Any]  # Any: JSON values
@@ -26,17 +26,16 @@ class ReservationsApi(ApiView):
     @operation(
         "reservations_list",
         tag="reservations",
-        summary="Reservations of your projects that are not over",
+        summary="Reservations of your projects and tenants that are not over",
         answers={200: s.ReservationOut(many=True)},
         query=s.ReservationsQuery,
         problems=(404,),
     )
     def get(self, request: Request) -> Response:
         asked = self.query(s.ReservationsQuery)
-        wanted = asked.get("project")
-        project = access.project_or_404(self.actor, wanted) if wanted else None
+        of = place_named(self.actor, asked, root="?")
         return self.page(
-            selectors.reservations(actor=self.actor, at=self.at, project=project),
+            selectors.reservations(actor=self.actor, at=self.at, of=of),
             order=["id"],
             shape=many(s.ReservationOut),
         )
@@ -44,7 +43,8 @@ class ReservationsApi(ApiView):
     @operation(
         "reservations_make",
         tag="reservations",
-        summary="Keep an amount of a flavor for a project in a window (operators)",
+        summary="Keep an amount of a flavor for a project, or for a tenant with all below it, in a"
+        " window (whoever sets its quotas)",
         takes=s.ReservationIn,
         answers={201: s.ReservationOut},
         problems=(404,),
@@ -53,11 +53,11 @@ class ReservationsApi(ApiView):
     def post(self, request: Request) -> Response:
         def make() -> Out:
             body = self.body(s.ReservationIn)
-            project = access.project_or_404(self.actor, body["project"])
+            of = one_named(self.actor, body)
             flavor = flavor_named(body["flavor"])
             made = reservations.make(
                 actor=self.actor,
-                project=project,
+                of=of,
                 flavor=flavor,
                 amount_milli=body["amount_milli"],
                 starts_at=body["starts_at"],
@@ -86,7 +86,7 @@ class ReservationApi(ApiView):
     @operation(
         "reservations_cancel",
         tag="reservations",
-        summary="Keep nothing by a reservation any more (operators)",
+        summary="Keep nothing by a reservation any more (whoever sets its quotas)",
         answers={204: None},
         problems=(404, 409),
     )

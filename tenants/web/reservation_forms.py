@@ -8,9 +8,10 @@ from django.utils.timezone import get_current_timezone_name
 
 from clusters.models import Flavor
 from controlplane.kernel.forms import Posted, StrictForm, moment
-from tenants.models import Project
+from tenants.models import Project, Tenant
 from tenants.services.quotas import MAX_MILLI
 from tenants.services.reservations import MAX_NOTE, Weekly
+from tenants.web.named_place import called
 
 
 class ReservationForm(StrictForm):
@@ -18,11 +19,11 @@ class ReservationForm(StrictForm):
 
     pointers = {"/amount_milli": "amount"}
 
-    project = forms.ChoiceField(label="For")
+    of = forms.ChoiceField(label="For")
     flavor = forms.ChoiceField()
     amount = forms.DecimalField(
         min_value=Decimal("0.001"), max_value=Decimal(MAX_MILLI) / 1000, decimal_places=3,
-        help_text="GPUs, slices or cores, over all clusters. The project's quota stays as it is.",
+        help_text="GPUs, slices or cores, over all clusters. Quota stays as it is.",
     )  # fmt: skip
     starts_at = moment("From", "Work of others that might still run then does not start on it.")
     ends_at = moment("Until", "Nothing is kept from then on.")
@@ -38,13 +39,18 @@ class ReservationForm(StrictForm):
         data: Posted = None,
         files: Posted = None,
         *,
-        projects: Sequence[Project],
+        owners: Sequence[Project | Tenant],
         flavors: Iterable[Flavor],
     ) -> None:
         super().__init__(data, files)
-        self.may_make = bool(projects)
-        self.choose("project", [(str(p.id), p.full_name) for p in projects])
+        self._owners = {str(owner.id): owner for owner in owners}
+        self.may_make = bool(owners)
+        self.choose("of", [(id, called(owner)) for id, owner in self._owners.items()])
         self.choose("flavor", [("", "Choose one"), *((f.name, f.name) for f in flavors)])
+
+    @property
+    def owner(self) -> Project | Tenant:
+        return self._owners[self.cleaned_data["of"]]
 
     @property
     def amount_milli(self) -> int:

@@ -274,11 +274,13 @@ class QuotasQuery(StrictSerializer):
 
 
 class ReservationOut(serializers.Serializer[Rows]):
-    """Thousandths of a flavor that are kept for a project from `starts_at` until `ends_at`, and
-    with a zone each week at the same hour there, until `last_ends_at`."""
+    """Thousandths of a flavor that are kept for a project, or for a tenant with all below it (one
+    of the two is null), from `starts_at` until `ends_at`, and with a zone each week at the same
+    hour there, until `last_ends_at`."""
 
     id = serializers.UUIDField()
-    project = serializers.UUIDField(source="project_id")
+    project = serializers.UUIDField(source="project_id", allow_null=True)
+    tenant = serializers.UUIDField(source="tenant_id", allow_null=True)
     flavor = serializers.CharField(source="flavor.name")
     amount_milli = serializers.IntegerField()
     starts_at = serializers.DateTimeField()
@@ -291,7 +293,8 @@ class ReservationOut(serializers.Serializer[Rows]):
 
 
 class ReservationIn(StrictSerializer):
-    project = Id()
+    project = Id(required=False, allow_null=True, default=None, help_text="This or the tenant.")
+    tenant = Id(required=False, allow_null=True, default=None, help_text="With all below it.")
     flavor = Text(max_length=63)
     amount_milli = Integer(low=1, high=MAX_MILLI, help_text="Thousandths of the flavor.")
     starts_at = Moment(help_text="From when on; it may be past.")
@@ -314,6 +317,7 @@ class ReservationIn(StrictSerializer):
 
 class ReservationsQuery(StrictSerializer):
     project = Id(required=False)
+    tenant = Id(required=False)
 
 
 class RateOut(serializers.Serializer[Rows]):

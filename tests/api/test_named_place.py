@@ -15,6 +15,10 @@ TOLD = "Name a project or a tenant, one of the two."
 BUDGET: dict[str, object] = {"period": "month", "limit_h": 100, "mode": "soft", "version": 0}
 MEMBER: dict[str, object] = {"user": "cleo", "role": "viewer"}
 GROUP: dict[str, object] = {"provider": "acme", "group": "g", "role": "viewer"}
+RESERVATION: dict[str, object] = {
+    "flavor": "h100-80gb", "amount_milli": 1000,
+    "starts_at": "2100-01-01T00:00:00Z", "ends_at": "2100-01-02T00:00:00Z",
+}  # fmt: skip
 BODIES: dict[str, dict[str, object]] = {
     "budgets": BUDGET,
     "budgets/dry-run": BUDGET,
@@ -22,10 +26,13 @@ BODIES: dict[str, dict[str, object]] = {
     "members": MEMBER,
     "group-roles": GROUP,
     "policies/dry-run": {"max_pods": 1},
+    "reservations": RESERVATION,
 }
-QUERIES = ("service-accounts", "reaching-tokens")
+QUERIES = ("reservations", "service-accounts", "reaching-tokens")
 FLEET_TOO = {"policies/dry-run", "reaching-tokens"}
 """Where neither is the fleet."""
+ALL_TOO = {"reservations"}
+"""Where neither is all that somebody sees."""
 
 
 @pytest.fixture
@@ -58,7 +65,7 @@ def test_a_query_names_one_of_the_two(root: APIClient, cast: Cast, name: str) ->
     assert (answer.status_code, answer.json()["detail"]) == (400, TOLD)
     assert [each["pointer"] for each in answer.json()["errors"]] == ["?tenant"]
     status = root.get(f"/api/v1/{name}").status_code
-    assert status == (200 if name in FLEET_TOO else 400)
+    assert status == (200 if name in FLEET_TOO | ALL_TOO else 400)
 
 
 def test_what_is_named_and_not_seen_is_not_there(api: Api, cast: Cast) -> None:

@@ -37,6 +37,21 @@ def test_one_is_made_listed_and_cancelled(api: Api, cast: Cast) -> None:
     assert oz.get(URL).json()["items"] == []
 
 
+def test_one_of_a_tenant_is_made_listed_and_cancelled(api: Api, cast: Cast) -> None:
+    oz, body = api(cast.oz), reserved(cast.detection) | {"project": None}
+    answer = oz.post(URL, body | {"tenant": str(cast.vision.id)}, format="json")
+    assert answer.status_code == 201, answer.json()
+    made = answer.json()
+    assert (made["project"], made["tenant"]) == (None, str(cast.vision.id))
+    assert api(cast.ben).get(URL, {"tenant": str(cast.vision.id)}).json()["items"] == [made]
+    assert api(cast.ben).get(URL).json()["items"] == [made]
+    assert api(cast.ben).get(URL, {"project": str(cast.detection.id)}).json()["items"] == []
+    assert api(cast.cleo).get(URL).json()["items"] == []
+    assert api(cast.cleo).get(URL, {"tenant": str(cast.vision.id)}).status_code == 404
+    assert api(cast.ben).delete(f"{URL}/{made['id']}").status_code == 403
+    assert oz.delete(f"{URL}/{made['id']}").status_code == 204
+
+
 def test_a_weekly_one_tells_its_zone_and_its_end(api: Api, cast: Cast) -> None:
     body = reserved(cast.detection) | {"weekly_until": "2100-01-20", "zone": "Europe/Berlin"}
     made = api(cast.oz).post(URL, body, format="json").json()

@@ -22,6 +22,8 @@ OF_OPERATORS = (
 
 def addresses(shown: Scene) -> list[str]:
     works = (shown.running, shown.waiting, shown.ended)
+    tenant = shown.projects["Detection"].tenant
+    factories.reservation(tenant, shown.flavors["h100-80gb"], shown.people["oz"], note="A course.")
     return [
         "/", "/workloads", "/workloads?state=ended", "/workloads/new",
         *(f"/workloads/{work.id}" for work in works),
@@ -31,6 +33,7 @@ def addresses(shown: Scene) -> list[str]:
             f"/projects/{shown.projects['Detection'].id}{end}"
             for end in ("", "/people", "/policy")
         ),
+        f"/tenants/{tenant.id}",
         "/reservations", "/rates", "/requests", "/requests/new", "/approval-rules", "/delegations",
         "/tokens", "/sessions", "/mail", "/tenants", "/policy", "/group-roles",
         "/second-factor", "/audit", NOWHERE,

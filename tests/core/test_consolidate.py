@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from scheduler.core.caps import Caps
 from scheduler.core.cycle import plan
 from scheduler.core.invariants import violations
@@ -11,8 +13,8 @@ from scheduler.core.plan import Landing, Plan
 from scheduler.core.policy import Policy
 from scheduler.core.reasons import PreemptRule, ReasonCode, describe
 from scheduler.core.snapshot import BudgetView, CapsView, HoldingView, Snapshot
-from scheduler.core.units import BudgetId
-from tests.core.build import AT, Quota, job, node, pods, queue, runs, snapshot
+from scheduler.core.units import BudgetId, CohortId
+from tests.core.build import AT, Quota, cohort, job, node, pods, queue, runs, snapshot
 from tests.core.fragments import after
 from tests.core.test_windows import window
 
@@ -207,6 +209,20 @@ def test_who_would_run_into_a_reservation_stays() -> None:
     assert moved(plan(of, POLICY)) == ["p"]
     of = replace(of, reservations=(window(4, opens=7199, owner="c"),))
     assert not plan(of, POLICY).preempts
+
+
+@pytest.mark.parametrize(("above", "moves"), [("t", ["p"]), ("s", ["p"]), ("other", [])])
+def test_what_is_reserved_for_a_tenant_above_it_keeps_nobody_where_it_is(
+    above: str, moves: list[str]
+) -> None:
+    of = halves()
+    of = replace(
+        of,
+        queues=tuple(replace(each, cohort=CohortId("t")) for each in of.queues),
+        cohorts=(cohort("s"), cohort("t", parent="s"), cohort("other")),
+        reservations=(window(4, above=above),),
+    )
+    assert moved(plan(of, POLICY)) == moves
 
 
 def test_a_landing_on_what_was_reserved_meanwhile_is_over() -> None:

@@ -308,7 +308,10 @@ def test_no_corruption_stops_a_forecast(of: Snapshot, seed: int) -> None:
 @pytest.mark.parametrize(
     ("wrong", "text"),
     [
-        ({"project": "nobody"}, "is for a project that is unknown"),
+        ({"project": "nobody"}, "project nobody is for a project that is unknown"),
+        ({"project": None, "cohort": "none"}, "cohort none is for a cohort that is unknown"),
+        ({"project": None}, "right would be one of the two"),
+        ({"cohort": "none"}, "right would be one of the two"),
         ({"flavor": "h300"}, "is of the flavor h300, which is unknown"),
         ({"amount_milli": 2**62}, "has amount_milli 4611686018427387904; right would be 1 to"),
         ({"amount_milli": -1}, "has amount_milli -1; right would be 1 to"),
@@ -322,6 +325,7 @@ def test_a_reservation_that_nobody_can_mean_keeps_nothing(
     window = ReservationView(ProjectId("a"), FlavorId("h100"), 1000, AT - 60, AT + 60)
     made = plan(replace(of, reservations=(replace(window, **wrong),)), Policy())
     [fault] = made.faults
-    assert (fault.kind, fault.subject) == (FaultKind.RESERVATION, Subject.PROJECT)
+    subject = Subject.COHORT if "project" in wrong and not wrong["project"] else Subject.PROJECT
+    assert (fault.kind, fault.subject) == (FaultKind.RESERVATION, subject)
     assert text in fault.text
     assert [admit.workload for admit in made.admits] == ["w"]

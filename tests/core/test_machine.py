@@ -128,29 +128,31 @@ class Stopping(Changing):
 
 
 class Promising(Changing):
-    """Devices are kept for projects, and their time is bounded."""
+    """Devices are kept for projects and tenants, and their time is bounded."""
 
     opens = [openings.promising]
 
     @rule(
-        project=st.sampled_from(PROJECTS),
+        member=st.sampled_from(MEMBERS),
         amount=st.integers(1, 3),
         in_s=st.sampled_from([0, 300, 900]),
         for_s=st.sampled_from([600, 3600]),
         binds_s=st.sampled_from([None, 120]),
     )
     def a_window_is_reserved(
-        self, project: str, amount: int, in_s: int, for_s: int, binds_s: int | None
+        self, member: str, amount: int, in_s: int, for_s: int, binds_s: int | None
     ) -> None:
         """It binds at once, or so long before it opens."""
         starts_at = self.world.at + in_s
+        is_project = member in PROJECTS
         window = ReservationView(
-            ProjectId(project),
+            ProjectId(member) if is_project else None,
             FlavorId(windows.FLAVOR),
             milli(amount),
             starts_at,
             starts_at + for_s,
             0 if binds_s is None else starts_at - binds_s,
+            None if is_project else CohortId(member),
         )
         self.world.reservations = [*self.world.reservations[-1:], window]
         self.world.is_as_planned = False

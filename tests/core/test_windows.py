@@ -27,7 +27,7 @@ from scheduler.core.snapshot import (
     ReservationView,
     Snapshot,
 )
-from scheduler.core.units import FlavorId, ProjectId
+from scheduler.core.units import CohortId, FlavorId, ProjectId
 from tests.core.build import (
     AT,
     BY_NAME,
@@ -55,15 +55,17 @@ def window(
     owner: str = "a",
     flavor: str = "h100",
     horizon: int = 10 * HOUR,
+    above: str | None = None,
 ) -> ReservationView:
-    """In seconds from now on."""
+    """In seconds from now on; for the cohort `above`, if there is one."""
     return ReservationView(
-        ProjectId(owner),
+        ProjectId(owner) if above is None else None,
         FlavorId(flavor),
         milli(amount),
         AT + opens,
         AT + opens + lasts,
         AT + opens - horizon,
+        None if above is None else CohortId(above),
     )
 
 
@@ -243,10 +245,22 @@ def reserved(of: Snapshot, seed: int) -> Snapshot:
             lasts=pick.choice([120, 1000]),
             owner=pick.choice(PROJECTS),
             flavor=pick.choice(["h100", "t4"]),
+            above=pick.choice([None, None, *(cohort.id for cohort in of.cohorts)]),
         )
-        for _ in range(pick.randint(1, 3))
+        for _ in range(pick.randint(1, 4))
     )
     return replace(of, reservations=windows)
+
+
+def counts_for(of: Snapshot, project: ProjectId) -> list[str]:
+    """Whose reservations what the project holds counts towards, in this order."""
+    parents = {cohort.id: cohort.parent for cohort in of.cohorts}
+    found: list[str] = [project]
+    above = next(queue.cohort for queue in of.queues if queue.project == project)
+    while above:
+        found.append(above)
+        above = parents[above]
+    return found
 
 
 @settings(max_examples=300, deadline=None)
@@ -296,21 +310,31 @@ def _ends(since: int | None, limit_s: int | None) -> int | None:
 
 
 def _wanted(of: Snapshot, flavor: FlavorView, moment: int, work: Sequence[_Work]) -> int:
-    total = 0
-    for project in PROJECTS:
-        kept = sum(
-            w.amount_milli
-            for w in of.reservations
-            if (w.project, w.flavor) == (project, flavor.id) and w.starts_at <= moment < w.ends_at
-        )
-        held = sum(
-            place.amount_milli
-            for owner, places, ends in work
-            for place in places
-            if (owner, place.flavor) == (project, flavor.id) and (ends is None or ends > moment)
-        )
-        total += max(0, kept - held)
-    return total
+    left: list[Kept] = [
+        (w.project or w.cohort, w.amount_milli)
+        for w in of.reservations
+        if w.flavor == flavor.id and w.starts_at <= moment < w.ends_at
+    ]
+    for project, places, ends in work:
+        for place in places:
+            if place.flavor == flavor.id and (ends is None or ends > moment):
+                left = less(left, counts_for(of, project), place.amount_milli)
+    return sum(amount for _, amount in left)
+
+
+type Kept = tuple[str | None, int]
+
+
+def less(kept: Sequence[Kept], owners: Sequence[str], amount: int) -> list[Kept]:
+    """What is still to be kept for each once so much more is held, which counts once."""
+    found = list(kept)
+    for of in owners:
+        for nth, (owner, wanted) in enumerate(found):
+            if owner == of:
+                part = min(wanted, amount)
+                found[nth] = owner, wanted - part
+                amount -= part
+    return found
 
 
 def _free(of: Snapshot, flavor: FlavorView, moment: int, work: Sequence[_Work]) -> int:

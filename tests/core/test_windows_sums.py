@@ -18,7 +18,7 @@ from scheduler.core.windows import Windows
 from tests.core.build import AT, BY_NAME, job, node, runs
 from tests.core.fleets import snapshots
 from tests.core.test_evictions import place
-from tests.core.test_windows import HOUR, fleet, reserved, window
+from tests.core.test_windows import HOUR, Kept, counts_for, fleet, less, reserved, window
 
 
 @settings(max_examples=200, deadline=None)
@@ -59,18 +59,18 @@ def _lacking(of: Snapshot, draft: Draft, held: list[HoldingView]) -> Iterator[in
         for id in (on.id, *(device.id for device in on.devices if device.usable))
     }
     for moment, flavor in sorted({(max(AT, w.starts_at), w.flavor) for w in of.reservations}):
-        wanted, back = 0, 0
-        for project in {w.project for w in of.reservations}:
-            kept = sum(
-                w.amount_milli
-                for w in of.reservations
-                if (w.project, w.flavor) == (project, flavor) and w.starts_at <= moment < w.ends_at
-            )
-            for each in held:
-                ends_at = each.run_time_limit_s and AT + max(1, each.run_time_limit_s)
-                if each.project == project and (ends_at is None or ends_at > moment):
-                    kept -= sum(p.amount_milli for p in each.placements if p.flavor == flavor)
-            wanted += max(0, kept)
+        back = 0
+        kept: list[Kept] = [
+            (w.project or w.cohort, w.amount_milli)
+            for w in of.reservations
+            if w.flavor == flavor and w.starts_at <= moment < w.ends_at
+        ]
+        for each in held:
+            ends_at = each.run_time_limit_s and AT + max(1, each.run_time_limit_s)
+            if ends_at is None or ends_at > moment:
+                holds = sum(p.amount_milli for p in each.placements if p.flavor == flavor)
+                kept = less(kept, counts_for(of, each.project), holds)
+        wanted = sum(amount for _, amount in kept)
         for each in held:
             ends_at = each.run_time_limit_s and AT + max(1, each.run_time_limit_s)
             if ends_at is not None and ends_at <= moment:

@@ -193,7 +193,7 @@ def test_work_prices_and_reservations_are_not_of_it(stage: Stage, oz: Actor) -> 
         )  # fmt: skip
     with pytest.raises(Invalid, match="reserve what work asks for"):
         reservations.make(
-            actor=oz, project=stage.project, flavor=flavor, amount_milli=7000, starts_at=AT,
+            actor=oz, of=stage.project, flavor=flavor, amount_milli=7000, starts_at=AT,
             ends_at=LATER, note="", there_milli=0, at=AT,
         )  # fmt: skip
     listed = offers.offers(prices=prices.at_moment(at=AT))

@@ -26,6 +26,24 @@ def test_what_is_over_or_cancelled_is_not_loaded(stage: Stage) -> None:
     assert found.starts_at == int(AT.timestamp()) + 3600
 
 
+def test_one_of_a_tenant_is_for_all_below_it(stage: Stage) -> None:
+    department = factories.tenant("Department", parent=stage.project.tenant)
+    below = factories.project(department, "Below")
+    beside = factories.project(factories.tenant("Elsewhere"), "Beside")
+    for project in (below, beside):
+        factories.quota(project, stage.flavor, 0, borrowing_limit_milli=None)
+    factories.reservation(
+        stage.project.tenant, stage.flavor, stage.ada, amount_milli=16_000,
+        starts_at=AT, ends_at=AT + HOUR,
+    )  # fmt: skip
+    [found] = load_here(at=AT).snapshot.reservations
+    assert (found.project, found.cohort) == (None, str(stage.project.tenant_id))
+    for project in (beside, below, stage.project):
+        factories.workload(project, stage.ada, [stage.flavor], project.name)
+    stage.cycle()
+    assert states() == {"Beside": "PENDING", "Below": "ADMITTED", stage.project.name: "ADMITTED"}
+
+
 def test_only_what_ends_before_the_window_starts_on_what_is_kept(stage: Stage) -> None:
     other = factories.project(stage.project.tenant, "Other")
     factories.quota(other, stage.flavor, 0, borrowing_limit_milli=None)

@@ -12,7 +12,7 @@ from controlplane.audit.models import AuditEvent
 from controlplane.kernel.errors import Conflict, Invalid, NotAllowed, NotFound
 from scheduler.selectors import fleet
 from tenants.access import actor_for
-from tenants.models import NEVER, Reservation, User
+from tenants.models import NEVER, Reservation, Role, TenantQuota, User
 from tenants.selectors import reservations as selectors
 from tenants.services import reservations
 from tenants.services.reservations import Weekly
@@ -35,11 +35,10 @@ def make(cast: Cast, flavor: Flavor, *, by: User | None = None, **changes: Any) 
     """By oz, but for the changes; Any: arguments of the service."""
     asked: dict[str, Any] = {
         "amount_milli": 6000, "starts_at": AT + HOUR, "ends_at": AT + 2 * HOUR, "note": " Demo. ",
-        "there_milli": 1_000_000,
+        "there_milli": 1_000_000, "of": cast.detection,
     }  # fmt: skip
     return reservations.make(
         actor=actor_for(user=by or cast.oz),
-        project=cast.detection,
         flavor=flavor,
         at=AT,
         **asked | changes,
@@ -95,6 +94,91 @@ def test_a_project_that_may_borrow_all_may_reserve_beyond_its_own(
 ) -> None:
     cast.detection.quotas.update(borrowing_limit_milli=None)
     assert make(cast, h100, amount_milli=100_000).amount_milli == 100_000
+
+
+def test_one_of_a_tenant_is_kept_and_audited_there(cast: Cast, h100: Flavor) -> None:
+    made = make(cast, h100, of=cast.vision)
+    made.refresh_from_db()
+    assert (made.project, made.tenant, made.owner) == (None, cast.vision, cast.vision)
+    [event] = AuditEvent.objects.all()
+    assert (event.tenant_id, event.project_id) == (cast.vision.id, None)
+    reservations.cancel(actor=actor_for(user=cast.oz), reservation=made, at=AT)
+    assert AuditEvent.objects.filter(tenant_id=cast.vision.id).count() == 2
+
+
+def limited(cast: Cast, flavor: Flavor, *, nominal: int, borrows: int | None) -> None:
+    TenantQuota.objects.create(
+        tenant=cast.vision, flavor=flavor, nominal_milli=nominal, borrowing_limit_milli=borrows
+    )
+
+
+def test_a_tenant_keeps_what_is_nominal_in_it_and_below_and_what_it_may_borrow(
+    cast: Cast, h100: Flavor
+) -> None:
+    limited(cast, h100, nominal=3000, borrows=500)
+    arms = factories.project(factories.tenant("Robots", parent=cast.vision), "Arms")
+    factories.quota(arms, h100, 1000)
+    factories.quota(cast.dialogue, h100, 9000)
+    with pytest.raises(Invalid, match=r"Vision Lab may hold 8\.5 of h100-80gb at most, and 8\.5"):
+        make(cast, h100, of=cast.vision, amount_milli=8501)
+    assert make(cast, h100, of=cast.vision, amount_milli=8500).amount_milli == 8500
+
+
+def test_a_tenant_that_may_borrow_all_may_reserve_all(cast: Cast, h100: Flavor) -> None:
+    assert make(cast, h100, of=cast.vision, amount_milli=100_000)
+    limited(cast, h100, nominal=3000, borrows=None)
+    assert make(cast, h100, of=cast.vision, amount_milli=100_000)
+
+
+@pytest.mark.parametrize("first_above", [True, False])
+def test_what_is_reserved_below_a_tenant_counts_for_it_in_any_order(
+    cast: Cast, h100: Flavor, first_above: bool
+) -> None:
+    """Seven may be held in it: four are nominal, and it borrows three."""
+    limited(cast, h100, nominal=0, borrows=3000)
+    of = [cast.vision, cast.detection] if first_above else [cast.detection, cast.vision]
+    make(cast, h100, of=of[0], amount_milli=4000)
+    with pytest.raises(Invalid, match=r"Vision Lab may hold 7 .* and 4 are reserved for it in"):
+        make(cast, h100, of=of[1], amount_milli=3001)
+    make(cast, h100, of=of[1], amount_milli=3000)
+    make(cast, h100, of=of[1], starts_at=AT + 2 * HOUR, ends_at=AT + 3 * HOUR)
+
+
+def test_what_is_reserved_elsewhere_counts_for_no_tenant(cast: Cast, h100: Flavor) -> None:
+    limited(cast, h100, nominal=0, borrows=0)
+    factories.quota(cast.dialogue, h100, 4000)
+    make(cast, h100, of=cast.dialogue, amount_milli=4000)
+    make(cast, h100, of=cast.speech, amount_milli=4000)
+    make(cast, h100, of=cast.vision, amount_milli=4000)
+
+
+def test_a_tenant_without_quota_below_it_has_nothing_to_reserve(cast: Cast, h100: Flavor) -> None:
+    with pytest.raises(Invalid, match="No project of Speech Lab has quota of h100-80gb") as told:
+        make(cast, h100, of=cast.speech)
+    assert told.value.pointer == "/flavor"
+    assert not Reservation.objects.exists()
+
+
+def test_those_who_set_a_tenants_quotas_reserve_for_it_and_its_people_see_it(
+    cast: Cast, h100: Flavor
+) -> None:
+    otto = factories.user("otto")
+    factories.member(otto, Role.OPERATOR, at=cast.vision)
+    made = make(cast, h100, of=cast.vision)
+    for user in (cast.ada, cast.ben, cast.cleo, otto):
+        with pytest.raises(NotAllowed):
+            make(cast, h100, by=user, of=cast.vision)
+        with pytest.raises(NotAllowed):
+            reservations.cancel(actor=actor_for(user=user), reservation=made, at=AT)
+    own = make(cast, h100, by=otto, of=cast.detection)
+    for user, seen in ((cast.ben, [made, own]), (otto, [made, own]), (cast.cleo, [])):
+        found = selectors.reservations(actor=actor_for(user=user), at=AT)
+        assert sorted(found, key=lambda row: row.id) == seen
+    of = selectors.reservations(actor=actor_for(user=cast.ben), at=AT, of=cast.vision)
+    assert list(of) == [made]
+    assert selectors.reservation(actor=actor_for(user=cast.ben), id=made.id) == made
+    with pytest.raises(NotFound):
+        selectors.reservation(actor=actor_for(user=cast.cleo), id=made.id)
 
 
 def test_without_quota_there_is_nothing_to_reserve(cast: Cast, h100: Flavor) -> None:

@@ -41,7 +41,9 @@ def test_pages_cost_what_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(signed_in, "_EVERY", timedelta(days=1))  # told as seen by the first page
     shown = scene.build(at=clock.now())
     detection, ben = shown.projects["Detection"], shown.people["ben"]
-    array = factories.array(detection, ben, [Flavor.objects.get(name="h100-80gb")], 40)
+    h100 = Flavor.objects.get(name="h100-80gb")
+    factories.reservation(detection.tenant, h100, shown.people["oz"])
+    array = factories.array(detection, ben, [h100], 40)
     urls = {
         "home": reverse("home"),
         "workload-list": reverse("workload-list"),
@@ -57,6 +59,7 @@ def test_pages_cost_what_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
         "spend": reverse("spend"),
         "audit-list": reverse("audit-list"),
         "tenant-list": reverse("tenant-list"),
+        "tenant-detail": reverse("tenant-detail", args=[detection.tenant_id]),
         "project-people": reverse("project-people", args=[shown.projects["Detection"].id]),
         "project-policy": reverse("project-policy", args=[shown.projects["Detection"].id]),
         "cluster-list": reverse("cluster-list"),

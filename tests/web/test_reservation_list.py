@@ -6,7 +6,7 @@ import pytest
 from django.urls import reverse
 
 from controlplane.kernel import clock
-from tenants.models import Reservation
+from tenants.models import Reservation, Role
 from tests import factories
 from tests.conftest import Cast
 from tests.web.conftest import Browse, Shop
@@ -16,7 +16,7 @@ URL = reverse("reservation-list")
 
 def form(cast: Cast, **changes: str) -> dict[str, str]:
     return {
-        "project": str(cast.detection.id), "flavor": "h100-80gb", "amount": "2.5",
+        "of": str(cast.detection.id), "flavor": "h100-80gb", "amount": "2.5",
         "starts_at": "2100-01-01T10:00", "ends_at": "2100-01-01T12:00", "note": "A demo.",
     } | changes  # fmt: skip
 
@@ -31,6 +31,39 @@ def test_an_operator_reserves_in_their_own_time_zone(
     assert "2.5 h100-80gb" in page
     made = Reservation.objects.get()
     assert (made.amount_milli, made.starts_at.isoformat()) == (2500, "2100-01-01T09:00:00+00:00")
+
+
+def test_one_of_a_tenant_is_made_shown_on_both_pages_and_cancelled(
+    browse: Browse, cast: Cast, shop: Shop
+) -> None:
+    client, tenant_page = browse(cast.oz), reverse("tenant-detail", args=[cast.vision.id])
+    assert "Reserved for all of it" not in client.get(tenant_page).content.decode()
+    page = client.post(URL, form(cast, of=str(cast.vision.id)), follow=True).content.decode()
+    assert "Reserved h100-80gb for Vision Lab." in page
+    made = Reservation.objects.get()
+    assert (made.project, made.tenant) == (None, cast.vision)
+    for user in (cast.oz, cast.ben):
+        shown = browse(user).get(URL).content.decode()
+        assert "Vision Lab, all of it" in shown
+        assert (reverse("reservation-cancel", args=[made.id]) in shown) is (user == cast.oz)
+        of_it = browse(user).get(tenant_page).content.decode()
+        assert "Reserved for all of it" in of_it
+        assert "A demo." in of_it
+    assert "Vision Lab" not in browse(cast.cleo).get(URL).content.decode()
+    page = client.post(reverse("reservation-cancel", args=[made.id]), follow=True).content.decode()
+    assert "Nothing is kept for Vision Lab by it any more." in page
+
+
+def test_a_tenant_is_offered_to_who_sets_its_quotas(
+    browse: Browse, cast: Cast, shop: Shop
+) -> None:
+    otto = factories.user("otto")
+    factories.member(otto, Role.OPERATOR, at=cast.vision)
+    answer = browse(otto).post(URL, form(cast, of=str(cast.vision.id)))
+    assert answer.status_code == 422
+    assert "not one of the available" in " ".join(answer.context["form"].errors["of"])
+    assert browse(otto).post(URL, form(cast)).status_code == 303
+    assert Reservation.objects.get().project == cast.detection
 
 
 def test_a_weekly_one_is_shown_by_its_next_window(browse: Browse, cast: Cast, shop: Shop) -> None:

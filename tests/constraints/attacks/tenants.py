@@ -272,9 +272,21 @@ QUOTAS = (
     ),
 )
 
+FOR_PROJECT = {"project": lambda: make(Project)}
+
 RESERVATIONS = (
+    Attack(
+        "reservation_of_one",
+        "it is kept for nobody",
+        change(Reservation, FOR_PROJECT, project_id=None),
+    ),
+    Attack(
+        "reservation_of_one",
+        "it is kept for a project and a tenant",
+        change(Reservation, FOR_PROJECT, tenant_id=lambda: make(Tenant).pk),
+    ),
     *(
-        Attack("reservation_once_or_weekly", what, change(Reservation, **fields))
+        Attack("reservation_once_or_weekly", what, change(Reservation, FOR_PROJECT, **fields))
         for what, fields in (
             ("it is kept each week for ever", {"zone": "UTC"}),
             ("it is kept once and again", {"last_ends_at": Sql("ends_at")}),
@@ -289,16 +301,20 @@ RESERVATIONS = (
             ),
         )
     ),
-    Attack("reservation_amount_in_range", "nothing is kept", change(Reservation, amount_milli=0)),
+    Attack(
+        "reservation_amount_in_range",
+        "nothing is kept",
+        change(Reservation, FOR_PROJECT, amount_milli=0),
+    ),
     Attack(
         "reservation_amount_in_range",
         "more is kept than adds up",
-        change(Reservation, amount_milli=10**12 + 1),
+        change(Reservation, FOR_PROJECT, amount_milli=10**12 + 1),
     ),
     Attack(
         "reservation_ends_later",
         "a reservation ends as it begins",
-        change(Reservation, ends_at=Sql("starts_at")),
+        change(Reservation, FOR_PROJECT, ends_at=Sql("starts_at")),
     ),
 )
 

@@ -137,6 +137,7 @@ def _lie_idle(fleet: Fleet, *, told_after_s: int) -> None:
 
 @opening(
     Case.RESERVED,
+    Case.RESERVED_ABOVE,
     Case.RESERVED_TOLD,
     Case.RESERVED_RIGHTLY,
     Case.RESERVED_EVICTS,
@@ -152,7 +153,8 @@ def _lie_idle(fleet: Fleet, *, told_after_s: int) -> None:
 def promising(fleet: Fleet) -> None:
     """An elastic gang runs with one of three pods under a budget that covers one more; then of
     four that are free by then two are reserved. Later all are held but one, which is
-    reserved: who takes back what is its own leaves that. Last, hours are used up."""
+    reserved: who takes back what is its own leaves that. Then all is reserved for a department:
+    only who is of it starts. Last, hours are used up."""
     world = fleet.world
     _own(fleet, a=6, b=6)
     first = _ask(fleet, "b", pods(5))
@@ -200,7 +202,27 @@ def promising(fleet: Fleet) -> None:
     _ask(fleet, "b", pods(2))
     fleet.plan()
     _leave(fleet)
+    _reserve_for_a_department(fleet)
     _use_up(fleet)
+
+
+def _reserve_for_a_department(fleet: Fleet) -> None:
+    world = fleet.world
+    for id in [*world.holding]:
+        world.end(id)
+    world.reservations = [
+        ReservationView(
+            None, FlavorId(windows.FLAVOR), milli(6), world.at, world.at + 600, 0,
+            CohortId("vision"),
+        )
+    ]  # fmt: skip
+    _own(fleet, a=6, c=6)
+    _ask(fleet, "a", pods())
+    _ask(fleet, "c", pods())
+    fleet.plan()
+    world.reservations.clear()
+    for id in [*world.waiting]:
+        world.cancel(id)
 
 
 def _use_up(fleet: Fleet) -> None:

@@ -37,6 +37,7 @@ class Case(StrEnum):
     PROMISE_DUE = "was promised room by now"
     PROMISE_STANDS = "waits on, and its promise stands"
     RESERVED = "starts beside a reservation"
+    RESERVED_ABOVE = "starts on what is reserved for a tenant above it"
     RESERVED_TOLD = "told that what it needs is reserved"
     RESERVED_RIGHTLY = "told so, and a reservation would lack it"
     RESERVED_EVICTS = "has others evicted beside a reservation"

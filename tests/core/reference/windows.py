@@ -11,7 +11,7 @@ from scheduler.core.snapshot import DeviceMode, HeldView, PendingView
 from tests.core.reference.portions import least_milli
 from tests.core.reference.quotas import evicting, stopping, waits
 from tests.core.reference.tried import Case
-from tests.core.reference.world import World, ends_at
+from tests.core.reference.world import FLEET, World, ends_at, path
 
 FLAVOR = "h100"
 
@@ -37,6 +37,10 @@ def check(world: World, made: Plan) -> None:
         before = _lacking(world, moment, runs)
         after = _lacking(world, moment, [*runs, *(begun if binds else by_limit)])
         world.tried[Case.RESERVED] += before <= 0 and any(run.places for run in begun)
+        strangers = [run._replace(project=FLEET) for run in begun]
+        for_nobody = _lacking(world, moment, [*runs, *strangers])
+        above = any(window.cohort for window in world.reservations)
+        world.tried[Case.RESERVED_ABOVE] += above and after <= 0 < for_nobody
         assert after <= max(0, before), "what starts takes from a reservation"
     if world.policy.preemption:
         _check_promises(world, made, begun)
@@ -94,27 +98,35 @@ def _binding(world: World) -> set[int]:
 
 def _lacking(world: World, moment: int, runs: Sequence[_Run]) -> int:
     """Of what is reserved then, less what it is reserved for that runs then, what is neither free
-    now nor given back by then."""
+    now nor given back by then. Each amount that runs is taken off once: of its project's, then of
+    that of those above it."""
     wanted: Counter[str] = Counter()
     for window in world.reservations:
         if window.starts_at <= moment < window.ends_at:
-            wanted[window.project] += window.amount_milli
+            wanted[window.project or window.cohort or ""] += window.amount_milli
     given_back = 0
     takes_new = _devices(world)
     for run in runs:
         lasts = run.ends_at is None or run.ends_at > moment
         for place in run.places:
             if lasts:
-                if place.flavor == FLAVOR and run.project in wanted:
-                    wanted[run.project] -= place.amount_milli
+                if place.flavor == FLAVOR:
+                    _take_off(wanted, run.project, place.amount_milli)
             elif place.flavor == FLAVOR and {device for device, _ in place.spans} <= takes_new:
                 given_back += place.amount_milli
-        if lasts and run.project in wanted:
-            wanted[run.project] -= run.awaited_milli
+        if lasts:
+            _take_off(wanted, run.project, run.awaited_milli)
         given_back += 0 if lasts else run.awaited_milli
     held = {device for run in runs for place in run.places for device, _ in place.spans}
     free = 1000 * len(takes_new - held) - sum(run.awaited_milli for run in runs)
-    return sum(max(0, amount) for amount in wanted.values()) - free - given_back
+    return sum(wanted.values()) - free - given_back
+
+
+def _take_off(wanted: Counter[str], project: str, amount_milli: int) -> None:
+    for member in path(project):
+        part = min(wanted[member], amount_milli)
+        wanted[member] -= part
+        amount_milli -= part
 
 
 def _devices(world: World) -> set[str]:
