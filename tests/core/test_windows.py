@@ -268,7 +268,7 @@ def counts_for(of: Snapshot, project: ProjectId) -> list[str]:
 def test_no_plan_takes_more_from_a_reservation_than_others_had_taken(
     of: Snapshot, seed: int
 ) -> None:
-    """Device by device: of each flavor that is reserved, when each window opens, or now.
+    """Device by device: of each flavor that is reserved, when each window of it opens, or now.
 
     Without evictions: what waits for one holds places that the plan does not tell of.
     """
@@ -282,12 +282,11 @@ def test_no_plan_takes_more_from_a_reservation_than_others_had_taken(
         (by_id[a.workload].project, a.places, _ends(AT, by_id[a.workload].run_time_limit_s))
         for a in admits
     ]
-    for moment in {max(AT, w.starts_at) for w in of.reservations}:
-        for flavor in {BY_NAME[w.flavor] for w in of.reservations}:
-            then = [work for work in (*before, *new) if work[2] is None or work[2] > moment]
-            lacked = _wanted(of, flavor, moment, before) - _free(of, flavor, moment, before)
-            lacks = _wanted(of, flavor, moment, [*before, *new]) - _free(of, flavor, AT, then)
-            assert lacks <= max(0, lacked)
+    for flavor, moment in {(BY_NAME[w.flavor], max(AT, w.starts_at)) for w in of.reservations}:
+        then = [work for work in (*before, *new) if work[2] is None or work[2] > moment]
+        lacked = _wanted(of, flavor, moment, before) - _free(of, flavor, moment, before)
+        lacks = _wanted(of, flavor, moment, [*before, *new]) - _free(of, flavor, AT, then)
+        assert lacks <= max(0, lacked)
 
 
 @settings(max_examples=100, deadline=None)

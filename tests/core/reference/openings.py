@@ -210,12 +210,8 @@ def _reserve_for_a_department(fleet: Fleet) -> None:
     world = fleet.world
     for id in [*world.holding]:
         world.end(id)
-    world.reservations = [
-        ReservationView(
-            None, FlavorId(windows.FLAVOR), milli(6), world.at, world.at + 600, 0,
-            CohortId("vision"),
-        )
-    ]  # fmt: skip
+    window = world.at, world.at + 600, 0, CohortId("vision")
+    world.reservations = [ReservationView(None, FlavorId(windows.FLAVOR), milli(6), *window)]
     _own(fleet, a=6, c=6)
     _ask(fleet, "a", pods())
     _ask(fleet, "c", pods())
