@@ -16,7 +16,7 @@ from scheduler.core.compiled import compiled
 
 app = Celery("berth")
 app.config_from_object("django.conf:settings", namespace="CELERY")
-app.autodiscover_tasks(["scheduler"])
+app.autodiscover_tasks(["scheduler", "tenants"])
 
 app.conf.task_queues = [Queue("schedule"), Queue("dispatch"), Queue("periodic")]
 app.conf.task_routes = {
@@ -32,6 +32,7 @@ app.conf.task_routes = {
     hints.CHANNELS: {"queue": "dispatch"},  # as above
     hints.MAIL: {"queue": "dispatch"},  # who does not answer holds up nothing that is periodic
     "scheduler.*": {"queue": "periodic"},
+    "tenants.*": {"queue": "periodic"},
 }
 # reliability 4.5: one visibility time-out, longer than the hard limit, in both places.
 app.conf.visibility_timeout = 120
@@ -56,9 +57,9 @@ app.conf.beat_schedule = {
     "watch probes": _tick("scheduler.check_probes", 15),
     "watch inspections": _tick("scheduler.check_inspections", 15),
     "watch starts": _tick("scheduler.check_starts", 30),
-    "begin and end grants": _tick("scheduler.begin_and_end_grants", 15),
-    "escalate requests": _tick("scheduler.escalate_requests", 60),
-    "review quotas": _tick("scheduler.review_quotas", 60),
+    "begin and end grants": _tick("tenants.begin_and_end_grants", 15),
+    "escalate requests": _tick("tenants.escalate_requests", 60),
+    "review quotas": _tick("tenants.review_quotas", 60),
     "follow quotas": _tick("scheduler.follow_quotas", 15),
     "tell of work": _tick("scheduler.tell", 30),
     "send mail": _tick(hints.MAIL, 10),

@@ -1,7 +1,6 @@
 """Celery tasks: parse ids, call one loop function. At least once, in any order, is assumed."""
 
 import logging
-from collections.abc import Callable
 from time import monotonic
 from typing import Any
 from uuid import UUID
@@ -34,15 +33,12 @@ from scheduler.loop import measure as measuring
 from scheduler.loop import meter as metering
 from scheduler.models import Attempt, Confinement, Operation
 from scheduler.services import inspections, telling, wishes
-from tenants.services import deliveries, grants, notices, reviews, steps
 
 logger = logging.getLogger(__name__)
 
 TURN_S = 5.0
 """How long one dispatch task takes on batches before it makes way for another cluster's."""
 
-_HARD_S = settings.CELERY_TASK_TIME_LIMIT + 5
-"""Until when whoever began has ended, or was ended."""
 QUIET_S = 15
 """How long a cluster that could not be reached is left alone: few processes serve all of them."""
 
@@ -277,7 +273,7 @@ def ask_for_nodes(**_: Any) -> None:  # Any: as above
         return
     for id in node_asks.due():  # first: whatever comes of planning stops none of these
         hints.send(hints.NODES_CLUSTER, cluster_id=str(id))
-    if not hints.begin(hints.NODES, for_s=_HARD_S):
+    if not hints.begin(hints.NODES, for_s=hints.HARD_S):
         return
     try:
         node_asks.plan(at=clock.now())
@@ -290,7 +286,7 @@ def ask_cluster_for_nodes(*, cluster_id: str, **_: Any) -> None:  # Any: as abov
     """One step of each ask there, unless another process is at it."""
     hints.taken(hints.NODES_CLUSTER, cluster_id=cluster_id)
     work = f"nodes:{cluster_id}"
-    if not _is_read() or not hints.begin(work, for_s=_HARD_S):
+    if not _is_read() or not hints.begin(work, for_s=hints.HARD_S):
         return
     quiet_s = QUIET_S
     try:
@@ -344,55 +340,11 @@ def check_invariants(**_: Any) -> None:  # Any: as above
     checks.check(at=clock.now(), query_s=QUERY_S)
 
 
-@shared_task(name="scheduler.begin_and_end_grants")
-def begin_and_end_grants(**_: Any) -> None:  # Any: as above
-    """Begin and end what was granted from a moment on, and for a time, and tell of what ends
-    soon."""
-    grants.begin_and_end_due(at=clock.now())
-    notices.remind(at=clock.now())
-
-
-@shared_task(name="scheduler.review_quotas")
-def review_quotas(**_: Any) -> None:  # Any: as above
-    """Tell of reviews of projects' quotas that end soon, and freeze what nobody confirmed."""
-    reviews.review_due(at=clock.now())
-
-
 @shared_task(name="scheduler.tell")
 def tell(**_: Any) -> None:  # Any: as above
     """Write down what people are to be told of their work and of budgets."""
     telling.of_work(at=clock.now())
     telling.of_budgets(at=clock.now())
-
-
-@shared_task(name=hints.MAIL)
-def send_mail(**_: Any) -> None:  # Any: as above
-    """Send the mail that is due, in one process at a time."""
-    _deliver(hints.MAIL, deliveries.mail_due)
-
-
-@shared_task(name=hints.CHANNELS)
-def tell_channels(**_: Any) -> None:  # Any: as above
-    """Send what is due to channels, as mail."""
-    _deliver(hints.CHANNELS, deliveries.post_due)
-
-
-def _deliver(lane: str, send_due: Callable[..., int]) -> None:
-    """Who does not answer holds one process alone, and no other lane."""
-    hints.taken(lane)
-    if not hints.begin(lane, for_s=_HARD_S):
-        return
-    ends = monotonic() + TURN_S
-    try:
-        send_due(at=clock.now, goes_on=lambda: monotonic() < ends)
-    finally:
-        hints.end(lane)
-
-
-@shared_task(name="scheduler.escalate_requests")
-def escalate_requests(**_: Any) -> None:  # Any: as above
-    """Have requests for quota that nobody answered in time go up."""
-    steps.escalate_due(at=clock.now())
 
 
 @shared_task(name="scheduler.follow_quotas")

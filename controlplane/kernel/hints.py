@@ -27,10 +27,13 @@ RECUT_CLUSTER = "scheduler.recut_cluster"
 NODES = "scheduler.ask_for_nodes"
 NODES_CLUSTER = "scheduler.ask_cluster_for_nodes"
 WISHES = "scheduler.refresh_wishes"
-MAIL = "scheduler.send_mail"
-CHANNELS = "scheduler.tell_channels"
+MAIL = "tenants.send_mail"
+CHANNELS = "tenants.tell_channels"
 EXPIRES_S = 30
 """A hint that waited this long in its queue is dropped: the periodic run has come meanwhile."""
+
+HARD_S: int = settings.CELERY_TASK_TIME_LIMIT + 5
+"""Until when whoever began has ended, or was ended."""
 
 
 @cache

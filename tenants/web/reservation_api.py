@@ -13,7 +13,7 @@ from controlplane.kernel.errors import Invalid
 from scheduler.selectors import capacity
 from tenants.selectors import reservations as selectors
 from tenants.services import reservations
-from tenants.web import serializers as s
+from tenants.web import reservation_serializers as s
 from tenants.web.named_place import one_named, place_named
 from tenants.web.quota_api import flavor_named
 

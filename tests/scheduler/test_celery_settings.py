@@ -35,13 +35,13 @@ TASKS = {
     "scheduler.forecast": "periodic",
     "scheduler.check_clusters": "periodic",
     "scheduler.check_starts": "periodic",
-    "scheduler.begin_and_end_grants": "periodic",
-    "scheduler.escalate_requests": "periodic",
-    "scheduler.review_quotas": "periodic",
+    "tenants.begin_and_end_grants": "periodic",
+    "tenants.escalate_requests": "periodic",
+    "tenants.review_quotas": "periodic",
     "scheduler.follow_quotas": "periodic",
     "scheduler.tell": "periodic",
-    "scheduler.send_mail": "dispatch",
-    "scheduler.tell_channels": "dispatch",  # as above
+    "tenants.send_mail": "dispatch",
+    "tenants.tell_channels": "dispatch",  # as above
     "scheduler.check_invariants": "periodic",
     "scheduler.refresh_wishes": "periodic",
 }

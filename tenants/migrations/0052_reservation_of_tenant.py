@@ -8,7 +8,7 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ('clusters', '0027_device_by_uuid'),
-        ('tenants', '0046_told_of_work'),
+        ('tenants', '0051_quota_reviews'),
     ]
 
     operations = [
