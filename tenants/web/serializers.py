@@ -8,7 +8,7 @@ from rest_framework import serializers
 
 from clusters.models import Isolation
 from controlplane.api.fields import Id, Integer, Moment, StrictSerializer, Text
-from controlplane.kernel.queues import MAX_NOTE, QueueState
+from controlplane.kernel.queues import QueueState
 from tenants.models import (
     CAPS,
     MAX_CAP,
@@ -20,7 +20,6 @@ from tenants.models import (
 )
 from tenants.naming import MAX_NAME
 from tenants.selectors import reviews
-from tenants.services.quotas import MAX_MILLI
 from tenants.services.rates import PRICE
 from tenants.services.tokens import MAX_AGE
 from tenants.services.weights import MAX_WEIGHT

@@ -15,7 +15,7 @@ from pytest_django import Settings
 
 from controlplane.kernel import hints
 from controlplane.kernel.deadlines import Watchdog
-from scheduler import tasks
+from tenants import tasks
 from tenants.models import Channel, Delivery, Event, Notice, Project
 from tenants.services import deliveries, webhooks
 from tests.clusters.scripted import Scripted, answer, scripted
