@@ -28,7 +28,7 @@ from scheduler.services import stops
 from scheduler.services.transition import Step, lock, transition
 
 ACTOR = "system:scheduler"
-EVENT = "idle"
+EVENT, USED = "idle", "used-again"
 
 # Pods that run, with how many devices or parts of one each has to be seen on.
 _DEVICES = """
@@ -69,7 +69,8 @@ def note(*, cluster: Cluster, uses: Sequence[PodUse], at: datetime) -> None:
         told = gone.filter(  # nobody looked at the use of what is on its way back, or has ended
             warned_at__isnull=False, attempt__ended_at=None, attempt__workload__state=State.RUNNING
         ).values_list("attempt__workload_id", flat=True)
-        _tell(dict.fromkeys(told, "its devices are used again, or not measured any more"), at)
+        why = "its devices are used again, or not measured any more"
+        _tell(USED, dict.fromkeys(told, why), at)
         gone.delete()
         Idleness.objects.bulk_create(
             [Idleness(attempt_id=attempt, since=at) for attempt in idle], ignore_conflicts=True
@@ -92,7 +93,7 @@ def warn(*, at: datetime) -> bool:
             locked = fresh.select_for_update(of=("self",)).order_by("id")
             first = set(locked.values_list("attempt_id", flat=True))
             fresh.update(warned_at=at)
-            _tell({i.workload: _warning(i, at) for i in due if i.attempt in first}, at)
+            _tell(EVENT, {i.workload: _warning(i, at) for i in due if i.attempt in first}, at)
     return any(idle.warned_at and _is_past(idle.frees_at, at) for idle in found)
 
 
@@ -155,7 +156,7 @@ def _why(of: Idleness, at: datetime) -> str:
     return f"freed: idle, its devices were unused for {int((at - of.since).total_seconds())} s"
 
 
-def _tell(messages: dict[UUID, str], at: datetime) -> None:
+def _tell(kind: str, messages: dict[UUID, str], at: datetime) -> None:
     """On the workloads' timelines."""
     workloads = sorted(messages)
     bulk.insert(
@@ -163,6 +164,6 @@ def _tell(messages: dict[UUID, str], at: datetime) -> None:
         id=uuid7s(len(workloads)),
         workload_id=workloads,
         at=at,
-        kind=EVENT,
+        kind=kind,
         message=[messages[id] for id in workloads],
     )

@@ -374,9 +374,9 @@ class WorkloadEvent(Row):
     first of kind `state`, and each of kind `reordered`, counts its workload's version up.
 
     `kind` is `state` for transitions (before → after), else `preempted`, whose message is the
-    rule, `idle`, whose message says that its devices lie unused or are used again, `grown` or
-    `shrunk`, whose message says by how many pods, and for whom, or `returned`, whose message says
-    what became of an attempt's pods in a cluster that was lost.
+    rule, `idle` or `used-again`, whose message says so of its devices, `grown` or `shrunk`, whose
+    message says by how many pods, and for whom, or `returned`, whose message says what became of
+    an attempt's pods in a cluster that was lost.
     """
 
     workload = models.ForeignKey(

@@ -25,13 +25,15 @@ LOOKED_BACK_S = 86_400
 """After a longer standstill what happened before is not told: it is old, and on the timelines."""
 NAMED = 3
 
-_BECAME = {
-    State.RUNNING: Event.WORK_STARTED,
-    State.PENDING: Event.WORK_STOPPED,
-    State.SUCCEEDED: Event.WORK_ENDED,
-    State.FAILED: Event.WORK_ENDED,
-}
-"""By the state that work came to, from another; who cancels work knows."""
+_TOLD_OF = (
+    ("state", State.RUNNING, Event.WORK_STARTED),
+    ("state", State.PENDING, Event.WORK_STOPPED),
+    ("state", State.SUCCEEDED, Event.WORK_ENDED),
+    ("state", State.FAILED, Event.WORK_ENDED),
+    ("idle", "", Event.WORK_IDLE),
+)
+"""Kinds of a timeline's lines, and to which state work came, from another; who cancels work
+knows."""
 _MARKS = {"warned": Event.BUDGET_WARNED, "used": Event.BUDGET_USED_UP}
 
 _FOLDED = """
@@ -39,9 +41,10 @@ SELECT (array_agg(e.id ORDER BY e.id))[1], w.project_id, w.submitted_by_id, b.ev
        count(*), count(*) FILTER (WHERE e.after = 'FAILED'),
        (array_agg(w.id ORDER BY e.id))[1], (array_agg(w.name ORDER BY e.id))[:%s]
 FROM scheduler_workloadevent e
-JOIN unnest(%s::text[], %s::text[]) AS b(state, event) ON b.state = e.after
+JOIN unnest(%s::text[], %s::text[], %s::text[]) AS b(kind, state, event)
+  ON b.kind = e.kind AND b.state = e.after
 JOIN scheduler_workload w ON w.id = e.workload_id
-WHERE e.id >= %s::uuid AND e.id < %s::uuid AND e.kind = 'state' AND e.before <> ''
+WHERE e.id >= %s::uuid AND e.id < %s::uuid AND (e.kind <> 'state' OR e.before <> '')
 GROUP BY w.project_id, w.submitted_by_id, b.event
 ORDER BY 1
 """
@@ -86,10 +89,9 @@ def of_work(*, at: datetime) -> int:
 
 
 def _stretches(begun: UUID, until: UUID) -> list[_Stretch]:
-    states = [state.value for state in _BECAME]
-    events = [event.value for event in _BECAME.values()]
+    columns = [list(map(str, column)) for column in zip(*_TOLD_OF, strict=True)]
     with statements.cursor() as cursor:
-        cursor.execute(_FOLDED, [NAMED, states, events, begun, until])
+        cursor.execute(_FOLDED, [NAMED, *columns, begun, until])
         return [_Stretch(*row) for row in cursor.fetchall()]
 
 

@@ -15,6 +15,7 @@ class Event(models.TextChoices):
     GRANT_ENDING = "grant.ending"
     GRANT_ENDED = "grant.ended"
     WORK_STARTED = "work.started"
+    WORK_IDLE = "work.idle"
     WORK_STOPPED = "work.stopped"
     WORK_ENDED = "work.ended"
     BUDGET_WARNED = "budget.warned"
@@ -24,10 +25,9 @@ class Event(models.TextChoices):
     TEST = "channel.test"
 
 
-OF_WORK = (Event.WORK_STARTED, Event.WORK_STOPPED, Event.WORK_ENDED)
+OF_WORK = (Event.WORK_STARTED, Event.WORK_IDLE, Event.WORK_STOPPED, Event.WORK_ENDED)
 """Those of which people say themselves whether they want mail of their own work."""
 OF_BUDGETS = (Event.BUDGET_WARNED, Event.BUDGET_USED_UP)
-
 OF_REVIEWS = (Event.REVIEW_DUE, Event.REVIEW_FROZE)
 """That the quota of a project waits for somebody to confirm it."""
 

@@ -26,8 +26,8 @@ _IS_PERSON = Q(service_tenant__isnull=True, service_project__isnull=True)
 
 
 def mailed_of_at_first() -> list[str]:
-    """What nobody expects of their work, and no more."""
-    return [Event.WORK_STOPPED.value]
+    """What nobody expects of their work, and no more, in the order of OF_WORK."""
+    return [Event.WORK_IDLE.value, Event.WORK_STOPPED.value]
 
 
 class User(AbstractUser):
@@ -55,7 +55,7 @@ class User(AbstractUser):
 
     mailed_of = ArrayField(
         models.CharField(max_length=20, choices=[(each.value, each.label) for each in OF_WORK]),
-        default=mailed_of_at_first, db_default=[Event.WORK_STOPPED.value],
+        default=mailed_of_at_first, db_default=mailed_of_at_first(),
         blank=True, editable=False,
     )  # fmt: skip
     """Of which events of their own work they are told by mail."""

@@ -23,6 +23,7 @@ _FURTHER = {
     Event.REQUEST_DENIED: "Why is told where it was asked.",
     Event.GRANT_ENDING: "The quota falls back by itself then. Ask for it anew to keep it.",
     Event.GRANT_ENDED: "The quota is what is there without it.",
+    Event.WORK_IDLE: "They may be taken back for that; when, is told on its page.",
     Event.WORK_STOPPED: "Why is told on its page; what it saved is there when it starts again.",
     Event.BUDGET_USED_UP: "What starts and what runs on then is as the budget says.",
     Event.REVIEW_DUE: "Whoever owns a tenant above the project, or operates it, says on its page"
@@ -30,7 +31,11 @@ _FURTHER = {
     Event.REVIEW_FROZE: "What runs goes on. Whoever owns a tenant above the project, or operates"
     " it, says on its page that the quota is still wanted; then work starts again at once.",
 }
-_BECAME = {Event.WORK_STARTED: "started", Event.WORK_STOPPED: "stopped early"}
+_BECAME = {
+    Event.WORK_STARTED: "started",
+    Event.WORK_IDLE: "leaves its devices unused",
+    Event.WORK_STOPPED: "stopped early",
+}
 
 
 def told(notice: Notice) -> str:

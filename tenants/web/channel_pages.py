@@ -27,6 +27,7 @@ _EVENTS = {
     "grant.ending": "a grant ends in 14 or 3 days",
     "grant.ended": "a grant has ended",
     "work.started": "work starts",
+    "work.idle": "work leaves its devices unused, and may lose them for that",
     "work.stopped": "work is stopped early, and waits again",
     "work.ended": "work ends",
     "budget.warned": "most of a budget is used",

@@ -15,6 +15,7 @@ from tenants.services import mailing
 
 _LABELS = {
     Event.WORK_STARTED: "starts",
+    Event.WORK_IDLE: "leaves its devices unused, and may lose them for that",
     Event.WORK_STOPPED: "is stopped early, and waits again",
     Event.WORK_ENDED: "ends, or fails",
 }

@@ -61,7 +61,7 @@ def since() -> list[tuple[datetime, datetime | None]]:
 
 
 def told(workload: Workload) -> list[str]:
-    found = workload.events.filter(kind=idle.EVENT).order_by("id")
+    found = workload.events.filter(kind__in=[idle.EVENT, idle.USED]).order_by("id")
     return list(found.values_list("message", flat=True))
 
 

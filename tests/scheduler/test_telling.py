@@ -14,6 +14,7 @@ from pytest_django import Settings
 from clusters.models import Flavor
 from controlplane.kernel.ids import uuid7
 from scheduler.core.lifecycle import State
+from scheduler.loop import idle
 from scheduler.models import Told, Workload
 from scheduler.services import telling
 from scheduler.services.transition import Step, transition
@@ -25,6 +26,7 @@ from tests.conftest import Cast
 from tests.factories import AT
 from tests.scheduler.stage import Stage
 from tests.scheduler.test_budgets import TODAY, budget, used
+from tests.scheduler.test_idle import TIMEOUT_S, after, limited, see
 from tests.tenants.test_webhooks import make
 
 HOUR = timedelta(hours=1)
@@ -120,6 +122,21 @@ def test_people_are_mailed_of_what_they_want(cast: Cast, move: Any) -> None:
     ]
 
 
+def test_what_lies_idle_is_told_once_and_not_that_it_is_used_again(stage: Stage) -> None:
+    telling.of_work(at=AT)
+    limited()
+    stage.running()
+    see(stage, [0])
+    idle.warn(at=after(TIMEOUT_S))
+    see(stage, [50], at=after(TIMEOUT_S + 1))
+    who = stage.actor.user.username
+    assert told() == [
+        (who, f"Berth: Work of {who} in Detection leaves its devices unused: train.")
+    ]
+    assert "may be taken back" in str(mail.outbox[0].body)
+    assert told() == []
+
+
 @pytest.mark.parametrize(
     ("after", "became"), [(State.SUCCEEDED, "succeeded"), (State.FAILED, "failed")]
 )
@@ -161,8 +178,8 @@ def test_channels_are_those_of_each_project_read_once_for_all(
         reads = len(one) - begun
     for project, user in ((cast.detection, cast.ben), (cast.segmentation, cast.ben),
                           (cast.dialogue, cast.cleo)):  # fmt: skip
-        for after in (State.RUNNING, State.SUCCEEDED):
-            move(project, user, 1, State.ADMITTED, after, f"two-{after}")
+        for state in (State.RUNNING, State.SUCCEEDED):
+            move(project, user, 1, State.ADMITTED, state, f"two-{state}")
     with django_assert_num_queries(reads):
         assert telling.of_work(at=AT) == 0
     factories.member(cast.ada, Role.OWNER)
@@ -272,4 +289,4 @@ def test_every_event_of_work_can_be_chosen_and_no_other(cast: Cast) -> None:
     assert mailing.be_told(actor=actor_for(user=cast.ben), of=[*Event]) == [*OF_WORK]
     cast.ben.refresh_from_db()
     assert cast.ben.mailed_of == [*OF_WORK]
-    assert User.objects.get(id=cast.ada.id).mailed_of == [Event.WORK_STOPPED]
+    assert User.objects.get(id=cast.ada.id).mailed_of == [Event.WORK_IDLE, Event.WORK_STOPPED]
