@@ -7,7 +7,9 @@ from tests.api.policy_access import PAGES as POLICY_PAGES
 from tests.api.request_access import PAGES as REQUEST_PAGES
 from tests.api.row import Row
 from tests.api.token_access import PAGES as TOKEN_PAGES
+from tests.api.world import World
 from tests.clusters.test_hook import pod, review
+from tests.web.test_workload_submit import form
 
 REVIEW = review(pod({"name": "main"}))
 
@@ -23,7 +25,20 @@ _QUOTA_OF_PROJECT = {"id": "project", "flavor": "=h100-80gb"}
 _QUOTA_OF_TENANT = {"id": "tenant", "flavor": "=h100-80gb"}
 _REORDERS_PAGE = "303 403 303 303 403 303 403 404 302 302 302 302 302"
 _DECIDES_GATE_PAGE = "303 403 403 303 403 403 403 404 302 302 302 302 302"
+# Where somebody may not, the form does not offer the project.
+_SUBMITS_PAGE = "303 422 422 303 422 422 422 404 302 302 302 302 302"
 _TENANTS_PAGE = "200 200 200 200 200 200 200 404 302 302 302 302 302"
+
+
+def _submitted(world: World) -> dict[str, str]:
+    return form(world.cast)
+
+
+def _asked(world: World) -> dict[str, str]:
+    return {
+        "project": str(world.project.id), "flavor": "h100-80gb", "amount": "24", "reason": "More.",
+    }  # fmt: skip
+
 
 OTHERS: dict[tuple[str, str], Row] = {
     ("GET", "healthz"): Row("200 200 200 200 200 200 200 200 200 200 200 200 200"),
@@ -93,8 +108,12 @@ OTHERS: dict[tuple[str, str], Row] = {
     ("GET", "workloads/new"): Row(_PAGE),
     ("GET", "workloads/<uuid:id>"): Row(_TENANTS_PAGE, WORKLOAD),
     ("GET", "workloads/<uuid:id>/explanation"): Row(_TENANTS_PAGE, {"id": "waiting workload"}),
-    ("POST", "workloads/new/check"): Row(_EMPTY_FORM, form=True),
-    ("POST", "workloads/new/modes"): Row(_EMPTY_FORM, form=True),
+    ("POST", "workloads/new/check"): Row(
+        _SUBMITS_PAGE.replace("303", "200"), body=_submitted, form=True
+    ),
+    ("POST", "workloads/new/modes"): Row(
+        _SUBMITS_PAGE.replace("303", "200"), body=_submitted, form=True
+    ),
     ("POST", "workloads/<uuid:id>/cancel"): Row(
         "303 403 303 303 403 303 403 404 302 302 302 302 302", WORKLOAD, form=True
     ),
@@ -142,8 +161,7 @@ OTHERS: dict[tuple[str, str], Row] = {
         {"id": "project", "name": "=data"},
         form=True,
     ),
-    # An empty form comes back with what it lacks, to those who may submit in no project too.
-    ("POST", "workloads/new"): Row(_EMPTY_FORM, form=True),
+    ("POST", "workloads/new"): Row(_SUBMITS_PAGE, body=_submitted, form=True),
     ("GET", "queue"): Row(_PAGE),
     ("GET", "quota"): Row(_PAGE),
     ("GET", "projects/<uuid:id>"): Row(_TENANTS_PAGE, {"id": "project"}),
@@ -218,7 +236,9 @@ OTHERS: dict[tuple[str, str], Row] = {
         "403 403 303 403 403 303 403 404 302 302 302 302 302", {"id": "reservation"}, form=True
     ),
     ("GET", "requests/new"): Row(_PAGE),
-    ("POST", "requests/new"): Row(_EMPTY_FORM, form=True),
+    ("POST", "requests/new"): Row(
+        "303 422 422 303 422 422 422 404 302 302 302 302 302", body=_asked, form=True
+    ),
     ("GET", "tokens"): Row(_PAGE),
     ("POST", "tokens"): Row(
         "201 201 201 201 201 201 201 201 302 302 302 302 302",
