@@ -2,11 +2,13 @@
 
 from datetime import timedelta
 
+import pytest
 from django.urls import reverse
 
 from clusters.models import FlavorKind
 from controlplane.kernel import clock
 from tenants.models import Grant, Quota, TenantQuota
+from tenants.web import pages
 from tests import factories
 from tests.conftest import Cast
 from tests.web.conftest import HTMX, Browse, Shop
@@ -24,6 +26,30 @@ def test_it_shows_the_tree_with_a_bar_for_each_quota(
     page = answer.content.decode()
     assert "up to 12 with borrowing" in page
     assert "No quota yet: nothing it submits can start." in page
+
+
+def test_of_many_projects_the_fullest_are_shown_and_the_others_found(
+    browse: Browse, cast: Cast, shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pages, "MOST", 2)
+    for name in ("Alignment", "Tracking"):
+        factories.quota(factories.project(cast.vision, name), shop.h100, 4000)
+    Quota.objects.filter(project__name="Tracking").update(used_milli=3000)
+    Quota.objects.filter(project=cast.detection).update(used_milli=1000)
+    client = browse(cast.ada)
+
+    def shown(find: str) -> list[str]:
+        trees = client.get(URL, {"find": find}).context["trees"]
+        return [branch.name for group in trees for branch, _ in group.branches]
+
+    assert shown("") == ["Detection", "Tracking"]
+    assert "2 more projects, of which less is used" in client.get(URL).content.decode()
+    assert shown("segment") == ["Segmentation"]
+    assert shown("LAB vision ALI") == ["Alignment"]
+    assert shown("dialogue") == []
+    assert "None that you see" in client.get(URL, {"find": "dialogue"}).content.decode()
+    part = client.get(URL, {"find": "ali"}, headers=HTMX).content.decode()
+    assert "?find=ali&amp;rev=" in part
 
 
 def test_it_shows_what_tenants_have_for_all_below_them(
