@@ -213,12 +213,16 @@ def open_lines(
 def decided_lines(
     *, actor: Actor, before: UUID | None = None, limit: int = 20
 ) -> tuple[tuple[QuotaRequestLine, ...], UUID | None]:
-    """The answered ones, newest first, and the id to go on from, None at the end. One query, or
-    two where several were asked for at once."""
+    """The answered ones, those answered last first, and the id to go on from, None at the end. One
+    query, one more where several were asked for at once, and one more to go on. Raises NotFound
+    for what to go on from."""
     rows = access.for_actor(QuotaRequest.objects.exclude(decision=""), actor=actor)
     if before is not None:
-        rows = rows.filter(id__lt=before)
-    found = _related(rows.order_by("-id")[: limit + 1])
+        last_at = rows.filter(id=before).values_list("decided_at", flat=True).first()
+        if last_at is None:
+            raise NotFound("There is no such answered request.")
+        rows = rows.filter(Q(decided_at__lt=last_at) | Q(decided_at=last_at, id__lt=before))
+    found = _related(rows.order_by("-decided_at", "-id")[: limit + 1])
     others = beside(requests=found)
     lines = tuple(_line(row, actor=actor, others=others.get(row.id, ())) for row in found[:limit])
     return lines, found[limit - 1].id if len(found) > limit else None

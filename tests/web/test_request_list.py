@@ -1,9 +1,11 @@
 """/requests: what is open, what was answered, and buttons for those who may answer."""
 
+from datetime import timedelta
+
 from django.urls import reverse
 
 from tenants.access import actor_for
-from tenants.models import Role
+from tenants.models import QuotaRequest, Role
 from tenants.services import asking, requests
 from tenants.services.asking import Line
 from tenants.services.grants import Allotment
@@ -51,16 +53,16 @@ def test_answers_are_paged(browse: Browse, cast: Cast, shop: Shop) -> None:
             cast.detection, shop.h100, cast.ben, decision="denied", decided_by=cast.pia,
             decided_at=factories.AT, note=f"no {number}",
         )  # fmt: skip
+    QuotaRequest.objects.filter(note="no 1").update(decided_at=factories.AT + timedelta(hours=1))
     client = browse(cast.ben)
     first = client.get(URL)
-    assert len(first.context["decided"]) == 20
+    assert [line.note for line, _ in first.context["decided"]] == [  # the last answer first
+        "no 1", *(f"no {number}" for number in range(22, 3, -1)),
+    ]  # fmt: skip
     second = client.get(first.context["older_url"])
-    assert [quota_request.note for quota_request, _ in second.context["decided"]] == [
-        "no 2",
-        "no 1",
-        "no 0",
-    ]
-    assert client.get(URL, {"before": "x"}).status_code == 404
+    assert [line.note for line, _ in second.context["decided"]] == ["no 3", "no 2", "no 0"]
+    for wrong in ("x", factories.quota_request(cast.detection, shop.h100, cast.ben).id):
+        assert client.get(URL, {"before": wrong}).status_code == 404
 
 
 def test_a_poll_is_204_until_something_changes(
