@@ -14,6 +14,7 @@ from controlplane import celery
 from controlplane.celery import app
 from controlplane.kernel import hints
 from scheduler import tasks
+from tenants import tasks as tenants_tasks
 
 HARD_S, VISIBLE_S = 30, 120
 TASKS = {
@@ -93,7 +94,8 @@ def test_a_task_is_routed_by_its_purpose(task: str, queue: str) -> None:
 
 
 def test_every_task_of_ours_is_in_the_table_and_has_the_common_limits() -> None:
-    made = [each for each in vars(tasks).values() if hasattr(each, "apply_async")]
+    modules = (tasks, tenants_tasks)
+    made = [each for of in modules for each in vars(of).values() if hasattr(each, "apply_async")]
     assert {task.name for task in made} == set(TASKS)
     for task in (app.tasks[name] for name in TASKS):
         assert (task.acks_late, task.ignore_result) == (True, True)
