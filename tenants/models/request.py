@@ -95,6 +95,15 @@ class QuotaRequest(Row):
             ),
         ]
 
+        indexes = [
+            models.Index(
+                F("decided_at").desc(),
+                F("id").desc(),
+                condition=~Q(decision=""),
+                name="request_answered",
+            )
+        ]
+
     access_path = "project"
 
     def __str__(self) -> str:

@@ -32,11 +32,14 @@ def may_confirm(actor: Actor, project: Project) -> bool:
 
 
 def due(*, at: datetime) -> QuerySet[Project]:
-    """Projects with a quota whose review ends in `AHEAD` or has ended, the frozen ones too."""
+    """Projects with a quota whose review ends in `AHEAD` or has ended, and those that are frozen,
+    also where the quota is gone since."""
     lasts = period()
     quotas = Quota.objects.filter(project=OuterRef("pk"))
-    which = Q(quota_confirmed_at__lte=at + AHEAD - lasts) if lasts else Q(pk__in=())
-    return Project.objects.filter(which, Exists(quotas)).select_related("tenant")
+    which = Q(quota_frozen_at__isnull=False)
+    if lasts:
+        which |= Q(Exists(quotas), quota_confirmed_at__lte=at + AHEAD - lasts)
+    return Project.objects.filter(which).select_related("tenant")
 
 
 def to_confirm(*, actor: Actor, at: datetime) -> tuple[Project, ...]:

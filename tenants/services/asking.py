@@ -51,7 +51,7 @@ def open_all(
             )
     together = uuid7() if len(lines) > 1 else None
     with transaction.atomic():
-        asking_bounds.check_room(project, count=len(lines))
+        asking_bounds.check(actor=actor, project=project, at=at, count=len(lines))
         return [
             requests.open(
                 actor=actor, project=project, flavor=line.flavor, allotment=line.allotment,

@@ -19,18 +19,17 @@ MOST_OPEN = 50
 """Undecided requests that a project may have."""
 
 
-def check_rate(*, actor: Actor, at: datetime) -> None:
-    """Whether the actor may open one more; in the caller's transaction, which keeps it so. Raises
-    TooOften."""
-    User.objects.select_for_update(no_key=True).get(id=actor.user.id)  # one at a time
-    recent = QuotaRequest.objects.filter(requested_by=actor.user, requested_at__gt=at - HOUR)
-    moments = recent.order_by("-requested_at").values_list("requested_at", flat=True)
-    if leaves := moments[MOST - 1 : MOST].first():
-        raise TooOften(most=MOST, window=HOUR, wait=leaves + HOUR - at)
-
-
-def check_room(project: Project, *, count: int = 1) -> None:
-    """Whether the project may have so many more undecided requests. Raises Invalid."""
+def check(*, actor: Actor, project: Project, at: datetime, count: int = 1) -> None:
+    """Whether the actor may open so many more in the project; in the caller's transaction, which
+    keeps it so. Raises Invalid where the project can't have them, TooOften where the actor may not
+    yet."""
+    Project.objects.select_for_update(no_key=True).get(id=project.id)  # one at a time
+    User.objects.select_for_update(no_key=True).get(id=actor.user.id)
     waiting = QuotaRequest.objects.filter(project=project, decision="").count()
     if waiting + count > MOST_OPEN:
         raise Invalid(f"{project.name} has {waiting} undecided requests, of at most {MOST_OPEN}.")
+    recent = QuotaRequest.objects.filter(requested_by=actor.user, requested_at__gt=at - HOUR)
+    moments = recent.order_by("-requested_at").values_list("requested_at", flat=True)
+    left = MOST - count
+    if leaves := moments[left : left + 1].first():
+        raise TooOften(most=MOST, window=HOUR, wait=leaves + HOUR - at)

@@ -45,8 +45,8 @@ class Given:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """Of what is asked for at once: what all of it has in common (`QuotaRequest.together`), None
-    where it is the only one, and where in the input it stands."""
+    """Of what is asked for at once, whose bounds were checked: what all of it has in common
+    (`QuotaRequest.together`), None where it is the only one, and where in the input it stands."""
 
     together: UUID | None
     pointer: str
@@ -74,8 +74,8 @@ def open(  # a verb read through its module: requests.open
     pointer = f"{part.pointer if part else ''}/nominal_milli"
     _check_allotment(allotment, project=project, flavor=flavor, at=at, pointer=pointer)
     with transaction.atomic():
-        asking_bounds.check_rate(actor=actor, at=at)
-        asking_bounds.check_room(project)
+        if part is None:
+            asking_bounds.check(actor=actor, project=project, at=at)
         request = QuotaRequest.objects.create(
             project=project,
             flavor=flavor,

@@ -1,9 +1,10 @@
 """Keeping an amount of a flavor for a project or a tenant in a window, and giving it up."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from itertools import accumulate
 from zoneinfo import ZoneInfo, available_timezones
 
 from django.db import transaction
@@ -14,7 +15,7 @@ from controlplane.audit.services import Entry
 from controlplane.kernel import hints, text
 from controlplane.kernel.errors import Conflict, Invalid
 from tenants import access
-from tenants.access import Actor
+from tenants.access import Action, Actor
 from tenants.models import LONGEST_WEEKLY, WEEK, Project, Quota, Reservation, Tenant, TenantQuota
 from tenants.services import quotas, trail
 from tenants.services.quotas import MAX_MILLI
@@ -134,14 +135,18 @@ def _last_end(starts_at: datetime, ends_at: datetime, weekly: Weekly) -> datetim
     return last.astimezone(UTC) + (ends_at - starts_at)
 
 
-def _meet(one: Reservation, other: Reservation) -> bool:
-    """Whether both keep something at some time."""
-    beyond = one.last_ends_at or one.ends_at
-    return any(
-        True
-        for start, end in one.windows(after=one.starts_at, before=beyond)
-        for _ in other.windows(after=start, before=end)
-    )
+def _most_kept(made: Reservation, rows: Iterable[Reservation]) -> int:
+    """The most that these keep together at one moment in which it does, too."""
+    changes: list[tuple[datetime, int]] = []
+    for start, end in made.windows(after=made.starts_at, before=made.last_ends_at or made.ends_at):
+        for row in rows:
+            for begins, ends in row.windows(after=start, before=end):
+                changes += [
+                    (max(start, begins), row.amount_milli),
+                    (min(end, ends), -row.amount_milli),
+                ]
+    # Of one moment what ends comes first: a window holds up to its end, and not then.
+    return max(accumulate((amount for _, amount in sorted(changes)), initial=0))
 
 
 def _check_amount(actor: Actor, made: Reservation, at: datetime) -> None:
@@ -156,12 +161,22 @@ def _check_amount(actor: Actor, made: Reservation, at: datetime) -> None:
                 pointer="/amount_milli",
                 code="out-of-range",
             )
-        rows = _within(actor, place).filter(Reservation.lasts_beyond(at), flavor=flavor)
-        kept = sum(row.amount_milli for row in rows if _meet(made, row))
+        rows = _within(actor, place).filter(
+            Reservation.lasts_beyond(max(at, made.starts_at)),
+            flavor=flavor,
+            starts_at__lt=made.last_ends_at or made.ends_at,
+        )
+        kept = _most_kept(made, list(rows))
         if kept + amount > most:
+            # What its neighbours reserve is told to nobody who sees the project alone.
+            told = (
+                f"{Decimal(kept) / 1000:f} are reserved for it in that time already"
+                if access.allowed_at(actor, Action.VIEW, place=place)
+                else "not as much of that is left in that time"
+            )
             raise Invalid(
                 f"{place.name} may hold {Decimal(most) / 1000:f} of {flavor.name} at most, and"
-                f" {Decimal(kept) / 1000:f} are reserved for it in that time already.",
+                f" {told}.",
                 pointer="/amount_milli",
                 code="out-of-range",
             )

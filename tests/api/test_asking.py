@@ -1,6 +1,7 @@
 """Asking for quota of several flavors at once: all or none, and each is decided for itself."""
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ from rest_framework.test import APIClient
 
 from clusters.models import Flavor
 from controlplane.audit.models import AuditEvent
+from controlplane.kernel import clock
 from controlplane.kernel.errors import Invalid
 from tenants.access import actor_for
 from tenants.models import Notice, Quota, QuotaRequest, User
@@ -117,6 +119,21 @@ def test_the_bound_on_open_requests_counts_each(
     answer = ask(api(cast.ben), cast, [WHOLE, SLICE])
     assert faults(answer) == []
     assert answer.json()["detail"] == "Detection has 0 undecided requests, of at most 1."
+
+
+def test_how_often_one_asks_counts_each_and_it_is_told_when_all_of_them_can_be(
+    api: Api, cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asking_bounds, "MOST", 3)
+    assert ask(api(cast.ben), cast, [WHOLE]).status_code == 201
+    assert ask(api(cast.ben), cast, [SLICE]).status_code == 201
+    QuotaRequest.objects.filter(flavor__name=SLICE["flavor"]).update(
+        requested_at=clock.now() - timedelta(minutes=30)
+    )
+    answer = ask(api(cast.ben), cast, [WHOLE, SLICE])
+    assert answer.status_code == 429
+    assert 29 * 60 < int(answer["Retry-After"]) <= 30 * 60  # only the older one has to leave
+    assert QuotaRequest.objects.count() == 2
 
 
 def test_the_same_key_asks_once(api: Api, cast: Cast) -> None:

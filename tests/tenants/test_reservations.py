@@ -89,6 +89,28 @@ def test_what_is_reserved_at_one_time_is_counted_together(cast: Cast, h100: Flav
     make(cast, h100, amount_milli=6000, starts_at=AT + 2 * HOUR, ends_at=AT + 3 * HOUR)
 
 
+def test_what_is_reserved_at_different_times_is_not_added_up(cast: Cast, h100: Flavor) -> None:
+    """At no moment are six that may be held passed by what is there at another."""
+    for hours in (1, 2):
+        starts_at = AT + hours * HOUR
+        make(cast, h100, amount_milli=4000, starts_at=starts_at, ends_at=starts_at + HOUR)
+    both = {"starts_at": AT, "ends_at": AT + 4 * HOUR}
+    with pytest.raises(Invalid, match="and 4 are reserved for it in that time already"):
+        make(cast, h100, amount_milli=2001, **both)
+    make(cast, h100, amount_milli=2000, **both)
+
+
+def test_who_sees_the_project_alone_is_not_told_what_its_neighbours_reserve(
+    cast: Cast, h100: Flavor
+) -> None:
+    limited(cast, h100, nominal=0, borrows=0)
+    factories.quota(cast.segmentation, h100, 1000)
+    factories.member(cast.ben, Role.OPERATOR, at=cast.detection)
+    make(cast, h100, of=cast.segmentation, amount_milli=1000)
+    with pytest.raises(Invalid, match=r"Vision Lab may hold 5 .* not as much of that is left"):
+        make(cast, h100, by=cast.ben, amount_milli=4001)
+
+
 def test_a_project_that_may_borrow_all_may_reserve_beyond_its_own(
     cast: Cast, h100: Flavor
 ) -> None:
