@@ -94,10 +94,10 @@ def test_what_is_reserved_at_different_times_is_not_added_up(cast: Cast, h100: F
     for hours in (1, 2):
         starts_at = AT + hours * HOUR
         make(cast, h100, amount_milli=4000, starts_at=starts_at, ends_at=starts_at + HOUR)
-    both = {"starts_at": AT, "ends_at": AT + 4 * HOUR}
+    end = AT + 4 * HOUR
     with pytest.raises(Invalid, match="and 4 are reserved for it in that time already"):
-        make(cast, h100, amount_milli=2001, **both)
-    make(cast, h100, amount_milli=2000, **both)
+        make(cast, h100, amount_milli=2001, starts_at=AT, ends_at=end)
+    make(cast, h100, amount_milli=2000, starts_at=AT, ends_at=end)
 
 
 def test_who_sees_the_project_alone_is_not_told_what_its_neighbours_reserve(

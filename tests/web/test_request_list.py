@@ -61,7 +61,8 @@ def test_answers_are_paged(browse: Browse, cast: Cast, shop: Shop) -> None:
     ]  # fmt: skip
     second = client.get(first.context["older_url"])
     assert [line.note for line, _ in second.context["decided"]] == ["no 3", "no 2", "no 0"]
-    for wrong in ("x", factories.quota_request(cast.detection, shop.h100, cast.ben).id):
+    waiting = factories.quota_request(cast.detection, shop.h100, cast.ben)
+    for wrong in ("x", str(waiting.id)):
         assert client.get(URL, {"before": wrong}).status_code == 404
 
 
