@@ -240,11 +240,11 @@ def _render(
     values = query if is_fragment(request) or form.is_bound else _defaults(form)
     project = form.projects.get(values.get("project", ""))
     chain = policies.of_project(project) if project else ()
-    running = policies.of_running(project) if project else ()
+    in_force = policies.in_force(project, chain) if project else ()
     context = {
         "form": form,
         "sum": _sum(form, values, limit_s=policy.defaults(chain).run_time_limit_s),
-        "policy": policy_words.told((*policy.in_force(chain), *running)),
+        "policy": policy_words.told(in_force),
         "nowhere": [offer for offer in form.offers if not offer.places],
         "choices": [offer for offer in form.offers if offer.places],
         "chosen": form["flavor"].value() or "",

@@ -17,10 +17,6 @@ class Beside:
     nominal_milli: int
     decision: str
 
-    @property
-    def state(self) -> str:
-        return self.decision or "open"
-
 
 def beside(*, requests: Sequence[QuotaRequest]) -> dict[UUID, tuple[Beside, ...]]:
     """By request, the others that were asked for with it, in their order; none of one that was

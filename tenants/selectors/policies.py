@@ -1,10 +1,10 @@
 """What holds of what is submitted to a project, or below a tenant, and whose word that is."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
-from tenants import access
+from tenants import access, policy
 from tenants.access import Action, Actor, Place
 from tenants.models import Project, SubmitPolicy
 from tenants.policy import InForce, Rules, Said
@@ -52,6 +52,12 @@ def of_running(of: Place) -> tuple[InForce, ...]:
         )
         if value or by
     )
+
+
+def in_force(of: Place, chain: Sequence[Said]) -> tuple[InForce, ...]:
+    """What holds there of submissions, by its chain, and of work that runs, each with whose word
+    it is. Two queries, none for the fleet."""
+    return (*policy.in_force(chain), *of_running(of))
 
 
 def above(of: Place) -> tuple[Said, ...]:

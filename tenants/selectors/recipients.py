@@ -53,16 +53,18 @@ def reviewers(project: Project) -> list[User]:
 
 
 def channels(place: Project | Tenant, event: Event) -> list[UUID]:
-    """Those of it, of the tenants above it and of the fleet that are for such an event."""
-    found = Channel.objects.filter(_at(place) | _of_fleet(), events__contains=[event])
-    return list(found.order_by("id").values_list("id", flat=True))
+    """Those of it, of the tenants above it and of the fleet that are for such an event. Two
+    queries."""
+    return channels_of([place])(place, event)
 
 
-def channels_of(projects: Collection[Project]) -> Callable[[Project, Event], list[UUID]]:
-    """`channels` of any of these projects, read at once. Two queries."""
+def channels_of(
+    places: Collection[Project | Tenant],
+) -> Callable[[Project | Tenant, Event], list[UUID]]:
+    """`channels` of any of these places, read at once. Two queries."""
     parents = access.tenant_tree()
     above = {
-        each.id: frozenset(access.ancestors(each.tenant_id, parents=parents)) for each in projects
+        each.id: frozenset(access.ancestors(_tenant_of(each), parents=parents)) for each in places
     }
     near = Q(project__in=above) | Q(tenant__in=frozenset().union(*above.values()))
     rows = list(
@@ -71,16 +73,20 @@ def channels_of(projects: Collection[Project]) -> Callable[[Project, Event], lis
         .values_list("id", "project_id", "tenant_id", "events")
     )
 
-    def found(project: Project, event: Event) -> list[UUID]:
+    def found(place: Project | Tenant, event: Event) -> list[UUID]:
         return [
             id
             for id, of_project, of_tenant, events in rows
             if event in events
-            and of_project in (None, project.id)
-            and (of_tenant is None or of_tenant in above[project.id])
+            and of_project in (None, place.id)
+            and (of_tenant is None or of_tenant in above[place.id])
         ]
 
     return found
+
+
+def _tenant_of(place: Project | Tenant) -> UUID:
+    return place.tenant_id if isinstance(place, Project) else place.id
 
 
 def _with_roles(roles: Iterable[Role], where: Q) -> QuerySet[User]:
@@ -88,9 +94,8 @@ def _with_roles(roles: Iterable[Role], where: Q) -> QuerySet[User]:
     return found.order_by("id").distinct()
 
 
-def _at(place: Project | Tenant, way: str = "") -> Q:
-    tenant = place.tenant_id if isinstance(place, Project) else place.id
-    above = list(access.ancestors(tenant, parents=access.tenant_tree()))
+def _at(place: Project | Tenant, way: str) -> Q:
+    above = list(access.ancestors(_tenant_of(place), parents=access.tenant_tree()))
     of_tenants = Q(**{f"{way}tenant__in": above})
     return Q(**{f"{way}project": place}) | of_tenants if isinstance(place, Project) else of_tenants
 

@@ -252,6 +252,6 @@ def _shaped(actor: Actor, of: Place) -> Out:
         "is_from_above": own.is_from_above,
         "version": own.version,
         "may_set": access.allowed_at(actor, Action.EDIT_POLICY, place=of),
-        "in_force": (*policy.in_force(selectors.of_place(of)), *selectors.of_running(of)),
+        "in_force": selectors.in_force(of, selectors.of_place(of)),
     }
     return PolicyOut(told).data

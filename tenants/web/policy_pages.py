@@ -14,7 +14,7 @@ from controlplane.kernel.errors import Invalid
 from controlplane.kernel.htmx import focus_fault, go, later, page, partial, refusal
 from controlplane.kernel.throttle import TooOften
 from scheduler.services import policy_trials, replays
-from tenants import access, policy, policy_words
+from tenants import access, policy_words
 from tenants.access import Action, Actor, Place
 from tenants.models import Project
 from tenants.policy import Rules
@@ -126,9 +126,7 @@ def _page(
         "is_project": isinstance(of, Project),
         "form": form if may_set and not kept_above else None,
         "kept_above": may_set and kept_above,
-        "in_force": policy_words.told(
-            (*policy.in_force(selectors.of_place(of)), *selectors.of_running(of))
-        ),
+        "in_force": policy_words.told(selectors.in_force(of, selectors.of_place(of))),
         **found,
     }
     return partial(request, "tenants/policy.html", "form", context, status=status)

@@ -7,9 +7,9 @@ from tests.api.policy_access import PAGES as POLICY_PAGES
 from tests.api.request_access import PAGES as REQUEST_PAGES
 from tests.api.row import Row
 from tests.api.token_access import PAGES as TOKEN_PAGES
-from tests.api.world import World
 from tests.clusters.test_hook import pod, review
-from tests.web.test_workload_submit import form
+from tests.web.test_request_new import form as request_form
+from tests.web.test_workload_submit import form as submit_form
 
 REVIEW = review(pod({"name": "main"}))
 
@@ -28,16 +28,6 @@ _DECIDES_GATE_PAGE = "303 403 403 303 403 403 403 404 302 302 302 302 302"
 # Where somebody may not, the form does not offer the project.
 _SUBMITS_PAGE = "303 422 422 303 422 422 422 404 302 302 302 302 302"
 _TENANTS_PAGE = "200 200 200 200 200 200 200 404 302 302 302 302 302"
-
-
-def _submitted(world: World) -> dict[str, str]:
-    return form(world.cast)
-
-
-def _asked(world: World) -> dict[str, str]:
-    return {
-        "project": str(world.project.id), "flavor": "h100-80gb", "amount": "24", "reason": "More.",
-    }  # fmt: skip
 
 
 OTHERS: dict[tuple[str, str], Row] = {
@@ -109,10 +99,10 @@ OTHERS: dict[tuple[str, str], Row] = {
     ("GET", "workloads/<uuid:id>"): Row(_TENANTS_PAGE, WORKLOAD),
     ("GET", "workloads/<uuid:id>/explanation"): Row(_TENANTS_PAGE, {"id": "waiting workload"}),
     ("POST", "workloads/new/check"): Row(
-        _SUBMITS_PAGE.replace("303", "200"), body=_submitted, form=True
+        _SUBMITS_PAGE.replace("303", "200"), body=lambda world: submit_form(world.cast), form=True
     ),
     ("POST", "workloads/new/modes"): Row(
-        _SUBMITS_PAGE.replace("303", "200"), body=_submitted, form=True
+        _SUBMITS_PAGE.replace("303", "200"), body=lambda world: submit_form(world.cast), form=True
     ),
     ("POST", "workloads/<uuid:id>/cancel"): Row(
         "303 403 303 303 403 303 403 404 302 302 302 302 302", WORKLOAD, form=True
@@ -161,7 +151,9 @@ OTHERS: dict[tuple[str, str], Row] = {
         {"id": "project", "name": "=data"},
         form=True,
     ),
-    ("POST", "workloads/new"): Row(_SUBMITS_PAGE, body=_submitted, form=True),
+    ("POST", "workloads/new"): Row(
+        _SUBMITS_PAGE, body=lambda world: submit_form(world.cast), form=True
+    ),
     ("GET", "queue"): Row(_PAGE),
     ("GET", "quota"): Row(_PAGE),
     ("GET", "projects/<uuid:id>"): Row(_TENANTS_PAGE, {"id": "project"}),
@@ -237,7 +229,9 @@ OTHERS: dict[tuple[str, str], Row] = {
     ),
     ("GET", "requests/new"): Row(_PAGE),
     ("POST", "requests/new"): Row(
-        "303 422 422 303 422 422 422 404 302 302 302 302 302", body=_asked, form=True
+        "303 422 422 303 422 422 422 404 302 302 302 302 302",
+        body=lambda world: request_form(world.cast),
+        form=True,
     ),
     ("GET", "tokens"): Row(_PAGE),
     ("POST", "tokens"): Row(

@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import ip_network
 from pathlib import Path
@@ -123,14 +123,14 @@ def make(user: User, of: Place, url: str, **fields: Any) -> tuple[Channel, str]:
     return channels.make(actor=actor_for(user=user), of=of, url=url, **asked | fields)
 
 
-def ask(cast: Cast) -> None:
+def ask(cast: Cast, at: datetime = AT) -> None:
     requests.open(
         actor=actor_for(user=cast.ben),
         project=cast.detection,
         flavor=factories.flavor(),
         allotment=Allotment(nominal_milli=16_000),
         reason="A private word.",
-        at=AT,
+        at=at,
     )
 
 

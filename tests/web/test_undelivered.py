@@ -6,31 +6,16 @@ from django.urls import reverse
 from pytest_django import Settings
 
 from controlplane.kernel import clock
-from tenants.access import actor_for
 from tenants.models import Channel, Delivery
-from tenants.services import requests
-from tenants.services.grants import Allotment
-from tests import factories
 from tests.conftest import Cast
 from tests.tenants.test_notices import closed_port, send, smtp
-from tests.tenants.test_webhooks import make
+from tests.tenants.test_webhooks import ask, make
 from tests.web.conftest import Browse
 
 type Told = dict[str, float]
 
 SAID = "The mail server can&#x27;t be reached (ConnectionRefusedError)."
 STATES = ("waiting", "failing", "given-up")
-
-
-def ask(cast: Cast) -> None:
-    requests.open(
-        actor=actor_for(user=cast.ben),
-        project=cast.detection,
-        flavor=factories.flavor(),
-        allotment=Allotment(nominal_milli=16_000),
-        reason="A larger model.",
-        at=clock.now() - timedelta(minutes=2),
-    )
 
 
 def test_mail_that_does_not_arrive_is_told_and_counted(
@@ -56,7 +41,7 @@ def test_mail_that_does_not_arrive_is_told_and_counted(
     assert told() == dict.fromkeys([*names, *ages], 0)
     with closed_port() as port:
         settings.MAILERS = smtp(port)
-        ask(cast)
+        ask(cast, at=clock.now() - timedelta(minutes=2))
         assert of_mail() == [1, 0, 0]
         assert 120 <= told()['berth_delivery_oldest_seconds{lane="mail"}'] < 180
         assert "Mail does not arrive" not in page()
