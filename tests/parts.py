@@ -39,6 +39,7 @@ FOLDERS = {
     "tests/web/": WEB,
     "tests/api/": WEB,
     "tests/oidc/": WEB,
+    "tests/saml/": WEB,
     "tests/contract/": SIMULATOR,
     "tests/kube/": KUBERNETES,
     "tests/browser/": BROWSER,

@@ -20,6 +20,8 @@ urlpatterns = [
     ),
     path("sign-in/<slug:provider>", views.provider_sign_in, name="provider-sign-in"),
     path("sign-in/<slug:provider>/back", views.provider_back, name="provider-back"),
+    path("sign-in/<slug:provider>/answer", views.provider_answer, name="provider-answer"),
+    path("sign-in/<slug:provider>/metadata", views.provider_metadata, name="provider-metadata"),
     path("sign-out", views.SignOut.as_view(), name="logout"),
     path("requests", approvals.request_list, name="request-list"),
     path("requests/decisions", approvals.requests_decide, name="requests-decide"),

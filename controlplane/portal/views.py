@@ -10,8 +10,8 @@ from typing import Any
 import requests
 from allauth.account.internal.flows.login import perform_password_login
 from allauth.account.models import Login
+from allauth.core.exceptions import ImmediateHttpResponse
 from allauth.mfa.base.views import AuthenticateView
-from allauth.socialaccount.models import SocialApp
 from allauth.socialaccount.providers.base import AuthProcess
 from allauth.socialaccount.providers.oauth2.client import OAuth2Error
 from allauth.socialaccount.providers.oauth2.views import OAuth2CallbackView
@@ -20,21 +20,28 @@ from django.contrib.auth.forms import AuthenticationForm
 from django.contrib.auth.views import LoginView, LogoutView, redirect_to_login
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import redirect
+from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.decorators import method_decorator
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.csrf import csrf_exempt
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from controlplane.demo import logins
 from controlplane.kernel import clock
 from controlplane.kernel.forms import StrictForm, no_fields
-from controlplane.portal import providers
+from controlplane.portal import arriving, oidc, providers
+from controlplane.portal.arriving import NotBelieved
+from controlplane.settings.oidc import OpenIDConnect
+from controlplane.settings.providers import Provider
+from controlplane.settings.saml import Saml
 from tenants.models import User
 from tenants.services import break_glass, sign_in
 
 logger = logging.getLogger(__name__)
+
+_FAILURES = (requests.RequestException, OAuth2Error, NotBelieved)
 
 
 class Credentials(StrictForm, AuthenticationForm):
@@ -105,7 +112,7 @@ class SignIn(LoginView):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:  # Any: as Django has it
         context = super().get_context_data(**kwargs)
         context["passwords"] = settings.BERTH_PASSWORDS
-        context["providers"] = list(settings.BERTH_OIDC.values())
+        context["providers"] = list(settings.BERTH_PROVIDERS.values())
         if settings.BERTH_DEMO:
             context["demo_logins"] = [
                 {"username": one.username, "password": logins.PASSWORD, "note": one.title}
@@ -139,8 +146,8 @@ def provider_sign_in(request: HttpRequest, provider: str) -> HttpResponse:
         answer: HttpResponse = at.redirect(
             request, AuthProcess.LOGIN, next_url=there if safe else None
         )
-    except (requests.RequestException, OAuth2Error) as error:
-        return providers.failed(request, at.app, error)
+    except _FAILURES as error:
+        return arriving.failed(request, at.app, error)
     return answer
 
 
@@ -148,21 +155,47 @@ def provider_sign_in(request: HttpRequest, provider: str) -> HttpResponse:
 @never_cache
 def provider_back(request: HttpRequest, provider: str) -> HttpResponse:
     """Where a provider sends people who asked it to sign them in."""
-    at = _at(request, provider)
-    view = OAuth2CallbackView.adapter_view(providers.Exchange(request, provider))
+    at = _at(request, provider, OpenIDConnect)
+    view = OAuth2CallbackView.adapter_view(oidc.Exchange(request, provider))
     try:
-        providers.check_sender(request, at)
+        oidc.check_sender(request, at)
         answer: HttpResponse = view(request)
-    except (requests.RequestException, OAuth2Error) as error:
-        return providers.failed(request, at.app, error)
+    except _FAILURES as error:
+        return arriving.failed(request, at.app, error)
     return answer
 
 
-def _at(request: HttpRequest, provider: str) -> providers.AtProvider:
+@csrf_exempt  # it comes from the provider's page; what it has to be instead, `saml` says
+@require_POST
+@never_cache
+def provider_answer(request: HttpRequest, provider: str) -> HttpResponse:
+    """Where a provider's page has a browser post who signed in there. As that is another site's
+    form, the browser comes without its session: it posts the same once more, from here."""
+    at = _at(request, provider, Saml)
+    if "again" not in request.POST:
+        sent = {name: request.POST.get(name, "") for name in ("SAMLResponse", "RelayState")}
+        return render(request, "portal/provider_answer.html", {"at": at.app, "sent": sent})
     try:
-        return providers.Providers(request).get_provider(request, provider)
-    except SocialApp.DoesNotExist:
-        raise Http404("There is no such provider.") from None
+        answer: HttpResponse = at.comes_back(request)
+    except ImmediateHttpResponse as error:
+        answer = error.response
+    except _FAILURES as error:
+        answer = arriving.failed(request, at.app, error)
+    return answer
+
+
+@require_safe
+def provider_metadata(request: HttpRequest, provider: str) -> HttpResponse:
+    """What a SAML provider's administrator needs of Berth."""
+    told = _at(request, provider, Saml).metadata(request)
+    return HttpResponse(told, content_type="application/samlmetadata+xml")
+
+
+def _at(request: HttpRequest, provider: str, kind: type[Provider] = Provider) -> Any:
+    """Any: allauth has no types."""
+    if not isinstance(settings.BERTH_PROVIDERS.get(provider), kind):
+        raise Http404("There is no such provider.")
+    return providers.Providers(request).get_provider(request, provider)
 
 
 class SignOut(LogoutView):

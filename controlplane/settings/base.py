@@ -11,6 +11,7 @@ from pathlib import Path
 
 from django.utils.csp import CSP
 
+from controlplane.settings import oidc, saml
 from controlplane.settings.env import (
     choice,
     database,
@@ -26,7 +27,7 @@ from controlplane.settings.env import (
     reachable,
     words,
 )
-from controlplane.settings.oidc import providers
+from controlplane.settings.providers import by_name
 
 BASE_DIR = Path(__file__).resolve().parents[2]
 
@@ -42,7 +43,8 @@ AUTHENTICATION_BACKENDS = ["controlplane.portal.people.People"]
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "home"
 LOGOUT_REDIRECT_URL = "login"
-BERTH_OIDC = providers("BERTH_OIDC")  # whom people sign in by, besides a password
+# Whom people sign in by, besides a password.
+BERTH_PROVIDERS = by_name(oidc.providers("BERTH_OIDC"), saml.providers("BERTH_SAML"))
 ACCOUNT_ADAPTER = "controlplane.portal.people.SignedIn"
 ACCOUNT_EMAIL_VERIFICATION = "none"
 ACCOUNT_UNIQUE_EMAIL = False  # an address says nothing of who somebody is

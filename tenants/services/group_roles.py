@@ -74,8 +74,8 @@ def remove(*, actor: Actor, group_role: GroupRole, at: datetime) -> int:
 
 def providers_with_groups() -> dict[str, str]:
     """Name → label of those that tell groups."""
-    found = settings.BERTH_OIDC.values()
-    return {each.name: each.label for each in found if each.groups_claim}
+    found = settings.BERTH_PROVIDERS.values()
+    return {each.name: each.label for each in found if each.tells_groups}
 
 
 def _entry(action: str, of: GroupRole) -> Entry:

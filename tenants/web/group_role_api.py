@@ -36,7 +36,7 @@ class GroupRoleOut(serializers.Serializer[Rows]):
 class GroupRoleIn(StrictSerializer):
     """`project` or `tenant`, not both; a `tenant` of null is the whole fleet."""
 
-    provider = Text(max_length=20, help_text="As BERTH_OIDC calls it.")
+    provider = Text(max_length=20, help_text="As BERTH_OIDC or BERTH_SAML calls it.")
     group = Text(max_length=MAX_GROUP, help_text="As the provider calls it.")
     role = serializers.ChoiceField(choices=ROLES)
     project = Id(required=False)

@@ -73,6 +73,12 @@ OTHERS: dict[tuple[str, str], Row] = {
     ("GET", "sign-in/<slug:provider>/back"): Row(
         "404 404 404 404 404 404 404 404 404 404 404 404 404", {"provider": "=nobody"}
     ),
+    ("POST", "sign-in/<slug:provider>/answer"): Row(
+        "404 404 404 404 404 404 404 404 404 404 404 404 404", {"provider": "=nobody"}, form=True
+    ),
+    ("GET", "sign-in/<slug:provider>/metadata"): Row(
+        "404 404 404 404 404 404 404 404 404 404 404 404 404", {"provider": "=nobody"}
+    ),
     ("GET", "sessions"): Row(_PAGE),
     ("GET", "mail"): Row(_PAGE),
     ("POST", "mail"): Row(

@@ -24,7 +24,7 @@ def _zen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningProvider]:
 def acme(_acme: RunningProvider, settings: Settings) -> RunningProvider:
     """Tells of people where it is asked for user info."""
     _acme.people.clear()
-    settings.BERTH_OIDC = {**settings.BERTH_OIDC, "acme": _acme.told}
+    settings.BERTH_PROVIDERS = {**settings.BERTH_PROVIDERS, "acme": _acme.told}
     return _acme
 
 
@@ -32,5 +32,5 @@ def acme(_acme: RunningProvider, settings: Settings) -> RunningProvider:
 def zen(_zen: RunningProvider, settings: Settings) -> RunningProvider:
     """Tells of people in the ID token."""
     _zen.people.clear()
-    settings.BERTH_OIDC = {**settings.BERTH_OIDC, "zen": _zen.told}
+    settings.BERTH_PROVIDERS = {**settings.BERTH_PROVIDERS, "zen": _zen.told}
     return _zen

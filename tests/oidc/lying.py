@@ -17,7 +17,7 @@ from django.http import HttpResponse
 from django.test import Client
 from django.urls import reverse
 
-from controlplane.settings.oidc import Provider
+from controlplane.settings.oidc import OpenIDConnect
 from tests.oidc.running import asked
 
 OWN_KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
@@ -39,8 +39,8 @@ class LyingProvider:
     nonce: str = ""
 
     @property
-    def told(self) -> Provider:
-        return Provider(
+    def told(self) -> OpenIDConnect:
+        return OpenIDConnect(
             name="liar", label="Liar", issuer=self.issuer, client_id="berth",
             client_secret="only-for-tests", groups_claim="groups",
         )  # fmt: skip

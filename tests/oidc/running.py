@@ -1,18 +1,11 @@
-"""A real OpenID Connect provider in a process of its own, and a browser's way through it.
+"""A real OpenID Connect provider in a process of its own, and a browser's way through it."""
 
-`provider/` has its lock file; it is installed once a version, below the user's cache.
-"""
-
-import fcntl
 import json
-import os
 import re
-import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from hashlib import sha256
 from http.client import HTTPResponse
 from http.cookiejar import CookieJar
 from pathlib import Path
@@ -26,8 +19,9 @@ from django.test import Client
 from django.urls import reverse
 
 from controlplane.demo import ports
-from controlplane.settings.oidc import Provider
-from tests.parts import WEB, missing
+from controlplane.settings.oidc import OpenIDConnect
+from tests import npm
+from tests.parts import WEB
 
 _SOURCES = Path(__file__).parent / "provider"
 _CLIENT, _SECRET = "berth", "only-for-tests-0123456789"
@@ -48,9 +42,9 @@ class RunningProvider:
     people: dict[str, Claims] = field(default_factory=dict)
 
     @property
-    def told(self) -> Provider:
+    def told(self) -> OpenIDConnect:
         """As BERTH_OIDC would have it."""
-        return Provider(
+        return OpenIDConnect(
             name=self.name,
             label=self.name.capitalize(),
             issuer=f"http://127.0.0.1:{self.port}",
@@ -81,7 +75,7 @@ class RunningProvider:
 @contextmanager
 def running(name: str, folder: Path, *, by_user_info: bool = True) -> Iterator[RunningProvider]:
     """One that answers; `by_user_info` tells claims at its own endpoint, else in the ID token."""
-    node = _installed()
+    node = npm.installed(_SOURCES, part=WEB)
     port = ports.free()
     made = RunningProvider(name, port, folder / f"{name}.json", by_user_info)
     made._write()
@@ -99,25 +93,6 @@ def running(name: str, folder: Path, *, by_user_info: bool = True) -> Iterator[R
 def _line(out: IO[str] | None) -> str:
     assert out is not None
     return out.readline()
-
-
-def _installed() -> Path:
-    """The folder with the provider's program and its packages."""
-    if shutil.which("node") is None or shutil.which("npm") is None:
-        missing(WEB, "Node 20 or later with npm (Debian: apt install nodejs npm)")
-    files = ("package.json", "package-lock.json", "serve.js")
-    key = sha256(b"".join((_SOURCES / file).read_bytes() for file in files)).hexdigest()[:16]
-    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    folder = Path(cache) / "berth" / "oidc" / key
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (folder / "whole").exists():
-            for file in files:
-                shutil.copy(_SOURCES / file, folder)
-            subprocess.run(["npm", "ci", "--no-audit", "--no-fund"], cwd=folder, check=True)
-            (folder / "whole").touch()
-    return folder
 
 
 class _Stay(HTTPRedirectHandler):

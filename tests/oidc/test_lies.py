@@ -29,7 +29,7 @@ BELIEVED = "gave an answer that can&#x27;t be believed."
 def liar(cast: Cast, settings: Settings) -> Iterator[LyingProvider]:
     """Its group "all" may see Speech Lab."""
     with lying() as made:
-        settings.BERTH_OIDC = {"liar": made.told}
+        settings.BERTH_PROVIDERS = {"liar": made.told}
         fay = factories.user("fay")
         factories.member(fay, Role.OWNER)
         group_roles.add(
@@ -175,7 +175,7 @@ def test_a_provider_that_does_not_answer_is_told_of(
         "name": "liar", "label": "Liar", "issuer": "http://127.0.0.1:9", "client_id": "berth",
         "client_secret": "x",
     })  # fmt: skip
-    settings.BERTH_OIDC = {"liar": gone}
+    settings.BERTH_PROVIDERS = {"liar": gone}
     state = parse_qs(urlsplit(sent).query)["state"][0]
     back = reverse("provider-back", args=["liar"])
     for answer in (

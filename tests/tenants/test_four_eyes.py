@@ -9,7 +9,7 @@ from pytest_django import Settings
 
 from clusters.models import Flavor
 from controlplane.kernel.errors import NotAllowed
-from controlplane.settings.oidc import Provider
+from controlplane.settings.oidc import OpenIDConnect
 from tenants.access import Actor, actor_for
 from tenants.models import Member, Project, QuotaRequest, Role, Tenant, User
 from tenants.selectors import requests as selectors
@@ -193,8 +193,8 @@ def test_a_role_by_a_group_came_through_who_said_it_of_the_group(
     cast: Cast, h100: Flavor, settings: Settings
 ) -> None:
     """Else an owner would make the group of a friend approvers."""
-    settings.BERTH_OIDC = {
-        "acme": Provider(
+    settings.BERTH_PROVIDERS = {
+        "acme": OpenIDConnect(
             name="acme", label="Acme", issuer="https://id.example", client_id="b",
             client_secret="s", groups_claim="groups",
         )

@@ -7,7 +7,7 @@ from pytest_django import Settings
 
 from controlplane.audit.models import AuditEvent
 from controlplane.kernel.errors import Conflict, Invalid, NotAllowed, NotFound
-from controlplane.settings.oidc import Provider
+from controlplane.settings.oidc import OpenIDConnect
 from tenants.access import Actor, Place, actor_for
 from tenants.models import GroupRole, Member, Role, User
 from tenants.services import group_roles, members
@@ -20,9 +20,9 @@ URL = reverse("group-role-list")
 @pytest.fixture(autouse=True)
 def _providers(settings: Settings) -> None:
     usual = {"issuer": "https://id.example", "client_id": "b", "client_secret": "s"}
-    settings.BERTH_OIDC = {
-        "acme": Provider(name="acme", label="Acme", groups_claim="groups", **usual),
-        "zen": Provider(name="zen", label="Zen", **usual),
+    settings.BERTH_PROVIDERS = {
+        "acme": OpenIDConnect(name="acme", label="Acme", groups_claim="groups", **usual),
+        "zen": OpenIDConnect(name="zen", label="Zen", **usual),
     }
 
 

@@ -1,0 +1,22 @@
+"""A provider, and Berth as it knows it."""
+
+from collections.abc import Iterator
+
+import pytest
+from pytest_django import Settings
+
+from tests.saml.running import RunningProvider, running
+
+
+@pytest.fixture(scope="session")
+def _campus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningProvider]:
+    with running("campus", tmp_path_factory.mktemp("campus")) as made:
+        yield made
+
+
+@pytest.fixture
+def campus(_campus: RunningProvider, settings: Settings) -> RunningProvider:
+    _campus.people.clear()
+    _campus.settings.clear()
+    settings.BERTH_PROVIDERS = {"campus": _campus.told}
+    return _campus
