@@ -18,6 +18,7 @@ from allauth.socialaccount.providers.base import Provider
 from django.conf import settings
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import render
 from django.urls import reverse
 from django.utils.dateparse import parse_datetime
 from lxml import etree
@@ -38,18 +39,20 @@ type Attributes = Mapping[str, list[Any]]  # Any: texts, and what else values ma
 
 LONGEST_ANSWER = 256 * 1024
 """Characters in base64: some 200 kB of XML, two thousand groups of long names."""
+_MOST_ELEMENTS = 10_000
+_MOST_PREFIXES = 16
 
 _DSIG = "http://www.w3.org/2000/09/xmldsig#"
 _DSIG_MORE = "http://www.w3.org/2001/04/xmldsig-more#"
-_PLAIN = "http://www.w3.org/TR/2001/REC-xml-c14n-20010315"
+_ENVELOPED = f"{_DSIG}enveloped-signature"
 _EXCLUSIVE = "http://www.w3.org/2001/10/xml-exc-c14n#"
-_CANONICAL = {_PLAIN, f"{_PLAIN}#WithComments", _EXCLUSIVE, f"{_EXCLUSIVE}WithComments"}
+_CANONICAL = {"http://www.w3.org/TR/2001/REC-xml-c14n-20010315", _EXCLUSIVE}
 _ALGORITHMS = {
     "CanonicalizationMethod": _CANONICAL,
     "SignatureMethod": {
         f"{_DSIG_MORE}{key}-sha{bits}" for key in ("rsa", "ecdsa") for bits in (256, 384, 512)
     },
-    "Transform": {f"{_DSIG}enveloped-signature", *_CANONICAL},
+    "Transform": {_ENVELOPED, *_CANONICAL},
     "DigestMethod": {
         "http://www.w3.org/2001/04/xmlenc#sha256",
         f"{_DSIG_MORE}sha384",
@@ -64,6 +67,7 @@ _NAMES = {
     "ds": _DSIG,
     "saml": "urn:oasis:names:tc:SAML:2.0:assertion",
     "samlp": "urn:oasis:names:tc:SAML:2.0:protocol",
+    "ec": _EXCLUSIVE,
 }
 
 
@@ -87,7 +91,7 @@ class AtProvider(Provider):
         **kwargs: Any,  # as allauth has it
     ) -> HttpResponse:
         """To the provider, with a question of which this browser's session keeps the name."""
-        question = OneLogin_Saml2_Authn_Request(self._settings(request))
+        question = OneLogin_Saml2_Authn_Request(_settings(self.told))
         asked = self.stash_redirect_state(
             request, process, next_url, data, state_id=question.get_id(), **kwargs
         )
@@ -96,64 +100,50 @@ class AtProvider(Provider):
         return HttpResponseRedirect(f"{self.told.sso_url}{joined}{query}")
 
     def comes_back(self, request: HttpRequest) -> HttpResponse:
-        """Whoever the answer says, signed in. Raises NotBelieved for an answer that can't be
-        believed; ImmediateHttpResponse for who was not signed in there, or may not come in."""
-        asked = request.POST.get("RelayState", "")
+        """Whoever the answer says, signed in. As the provider's page is another site, the browser
+        comes without its session: it is had to post the same once more, from here.
+
+        Raises NotBelieved for an answer that can't be believed; ImmediateHttpResponse for who was
+        not signed in there, or may not come in."""
+        sent, asked = (request.POST.get(name, "") for name in ("SAMLResponse", "RelayState"))
+        if len(sent) > LONGEST_ANSWER:
+            raise NotBelieved(f"its answer is longer than {LONGEST_ANSWER} characters")
+        if "again" not in request.POST:
+            again = {"at": self.app, "sent": {"SAMLResponse": sent, "RelayState": asked}}
+            return render(request, "portal/provider_answer.html", again)
         try:
             state = self.unstash_redirect_state(request, asked)
         except PermissionDenied as error:
             said = "This answers no question that this browser still has. Start again."
             raise ImmediateHttpResponse(arriving.refusal(request, said, status=403)) from error
-        answer = _parsed(self._settings(request), request.POST.get("SAMLResponse", ""))
+        answer = _parsed(self.told, sent)
         if (status := answer.status()) != _SUCCESS:
             said = f"it answered {status!a}"
             raise ImmediateHttpResponse(arriving.failed(request, self.app, said))
-        answer.check(asked=asked, here=_address(request, "provider-answer", self.told))
-        login = arriving.comes(request, self, answer.arrival(self.told))
-        login.state = state
+        answer.check(asked=asked)
+        login = arriving.comes(request, self, answer.arrival())
+        login.state.update(state)
         signed_in: HttpResponse = complete_social_login(request, login)
         return signed_in
 
-    def metadata(self, request: HttpRequest) -> str:
+    def metadata(self) -> str:
         """What the provider's administrator needs of Berth, as an EntityDescriptor in XML. It is
         of no secret, and of no end: its address says what is so now."""
-        of = self._settings(request)
-        told = of.get_sp_data()
-        return str(
-            OneLogin_Saml2_Metadata.builder(told, wsign=True, valid_until="", cache_duration="")
-        )
+        berth = _settings(self.told).get_sp_data()
+        endless = {"valid_until": "", "cache_duration": ""}
+        return str(OneLogin_Saml2_Metadata.builder(berth, wsign=True, **endless))
 
     def serialize(self) -> dict[str, Any]:  # Any: as allauth has it
         """While somebody is asked for a second factor."""
         return {"id": self.app.provider_id}
 
-    def _settings(self, request: HttpRequest) -> OneLogin_Saml2_Settings:
-        of = self.told
-        return OneLogin_Saml2_Settings({
-            "strict": True,
-            "sp": {
-                "entityId": _address(request, "provider-metadata", of),
-                "assertionConsumerService": {"url": _address(request, "provider-answer", of)},
-            },
-            "idp": {
-                "entityId": of.entity_id,
-                # It goes into XML as it stands.
-                "singleSignOnService": {"url": escape(of.sso_url)},
-                "x509certMulti": {"signing": list(of.certificates)},
-            },
-            "security": {
-                "wantAssertionsSigned": True,
-                "wantNameId": False,  # `Answer` looks for whichever names somebody
-                "wantAttributeStatement": False,
-                "requestedAuthnContext": False,
-                "allowRepeatAttributeName": True,
-                "allowSingleLabelDomains": True,
-            },
-        })  # fmt: skip
-
 
 class Answer(OneLogin_Saml2_Response):
-    """A provider's answer. Until `check` returned, nothing in it is to be believed."""
+    """What the provider `of` sent. Until `check` returned, nothing in it is to be believed."""
+
+    def __init__(self, of: Saml, sent: str) -> None:
+        super().__init__(_settings(of), sent)
+        self.of = of
 
     def status(self) -> str:
         code = self.document.find("samlp:Status/samlp:StatusCode", _NAMES)
@@ -161,73 +151,125 @@ class Answer(OneLogin_Saml2_Response):
             raise NotBelieved("it is no answer of SAML")
         return str(code.get("Value", ""))
 
-    def check(self, *, asked: str, here: str) -> None:
-        """Raises NotBelieved unless the provider says it, signed, to the question `asked` and for
-        the address `here`."""
+    def check(self, *, asked: str) -> None:
+        """Raises NotBelieved unless the provider says it, signed, for this Berth, and to the
+        question `asked`."""
         for signature in self.document.iterfind(".//ds:Signature", _NAMES):
             _check_form(signature)
+        here = _address("provider-answer", self.of)
         url = urlsplit(here)
         https = "on" if url.scheme == "https" else "off"
         sent_to = {"https": https, "http_host": url.netloc, "script_name": url.path}
         if not self.is_valid(sent_to, request_id=asked):
             raise NotBelieved(self.get_error())
         [assertion] = self._query_assertion("")
+        if _texts(assertion, "saml:Issuer") != {self.of.entity_id}:
+            raise NotBelieved("its assertion is another provider's")
         if self.get_in_response_to() != asked:
             raise NotBelieved("it answers another question")
+        berth = _address("provider-metadata", self.of)
         restrictions = assertion.findall("saml:Conditions/saml:AudienceRestriction", _NAMES)
-        berth = self._settings.get_sp_data()["entityId"]
-        if not restrictions or not all(berth in _texts(each) for each in restrictions):
+        if not restrictions or any(
+            berth not in _texts(each, "saml:Audience") for each in restrictions
+        ):
             raise NotBelieved("its assertion is for somebody else, or for anybody")
         confirmations = assertion.iterfind("saml:Subject/saml:SubjectConfirmation", _NAMES)
         if not any(_confirms(each, asked=asked, here=here) for each in confirmations):
             raise NotBelieved("its assertion is not for this question, at this address, of now")
 
-    def arrival(self, of: Saml) -> Arrival:
+    def arrival(self) -> Arrival:
         """Who came. Raises NotBelieved where that is not said, or can't be kept."""
-        told: Attributes = self.get_attributes()
+        of, told = self.of, self.get_attributes()
+        by_attribute = _single(told, of.subject_attribute)
         email = arriving.shown(_single(told, of.email_attribute))
         names = (arriving.shown(_single(told, of.username_attribute)), email.partition("@")[0])
         return Arrival(
             provider=of.name,
-            subject=arriving.subject(
-                _single(told, of.subject_attribute) if of.subject_attribute else self._name_id(of)
-            ),
+            subject=arriving.subject(by_attribute if of.subject_attribute else self._name_id()),
             names=tuple(filter(None, names)),
             full_name=arriving.shown(_single(told, of.name_attribute)),
             email=email,
             groups=_groups(told, of.groups_attribute) if of.groups_attribute else None,
         )
 
-    def _name_id(self, of: Saml) -> str:
+    def _name_id(self) -> str:
         found = self._query_assertion("/saml:Subject/saml:NameID")
         if not found:
             raise NotBelieved("it names nobody by a NameID")
-        if found[0].get("Format") == _TRANSIENT:
+        [name] = found
+        if name.get("Format") == _TRANSIENT:
             raise NotBelieved("its NameID is another one each time: let it send a persistent one")
-        if found[0].get("NameQualifier", of.entity_id) != of.entity_id:
-            raise NotBelieved("its NameID is another provider's")
-        return "".join(found[0].itertext())
+        berth = _address("provider-metadata", self.of)
+        if (
+            name.get("NameQualifier", self.of.entity_id) != self.of.entity_id
+            or name.get("SPNameQualifier", berth) != berth
+        ):
+            raise NotBelieved("its NameID is another provider's, or for another than Berth")
+        return "".join(name.itertext()).strip()
 
 
-def _parsed(of: OneLogin_Saml2_Settings, sent: str) -> Answer:
-    if len(sent) > LONGEST_ANSWER:
-        raise NotBelieved(f"its answer is longer than {LONGEST_ANSWER} characters")
+def _settings(of: Saml) -> OneLogin_Saml2_Settings:
+    return OneLogin_Saml2_Settings({
+        "strict": True,
+        "sp": {
+            "entityId": _address("provider-metadata", of),
+            "assertionConsumerService": {"url": _address("provider-answer", of)},
+        },
+        "idp": {
+            "entityId": of.entity_id,
+            "singleSignOnService": {"url": escape(of.sso_url)},  # goes into XML as it stands
+            "x509certMulti": {"signing": list(of.certificates)},
+        },
+        "security": {
+            "wantAssertionsSigned": True,
+            "wantNameId": False,  # `Answer` looks for whichever names somebody
+            "wantAttributeStatement": False,
+            "requestedAuthnContext": False,
+            "allowRepeatAttributeName": True,
+            "allowSingleLabelDomains": True,
+        },
+    })  # fmt: skip
+
+
+def _address(name: str, of: Saml) -> str:
+    """By which the provider knows Berth, whatever name it was reached by."""
+    return f"{settings.BERTH_PUBLIC_URL}{reverse(name, args=[of.name])}"
+
+
+def _parsed(of: Saml, sent: str) -> Answer:
     try:
-        return Answer(of, sent)
+        answer = Answer(of, sent)
     except (OneLogin_Saml2_Error, ValueError, etree.LxmlError) as error:
         raise NotBelieved(f"its answer can't be read: {error}") from error
+    if sum(1 for _ in answer.document.iter()) > _MOST_ELEMENTS:
+        raise NotBelieved(f"its answer has more than {_MOST_ELEMENTS} elements")
+    return answer
 
 
 def _check_form(signature: Element) -> None:
     """What SAML core 5.4 lets a signature say, and nothing more. Before anything is verified: to
     verify is to do what it says, to fetch what it names and to transform it by its program."""
+    for each in signature.iter():  # xmlsec takes a:Algorithm for Algorithm
+        if any(name.startswith("{") for name in each.attrib):
+            raise NotBelieved("its signature has an attribute of another namespace")
     for name, known in _ALGORITHMS.items():
-        used = {each.get("Algorithm") for each in signature.iterfind(f".//ds:{name}", _NAMES)}
-        if not used <= known:
+        if not {*_algorithms(signature, name)} <= known:
             raise NotBelieved(f"its signature has a {name} that is not taken")
+    match _algorithms(signature, "Transform"):
+        case [first] | [first, _] if first == _ENVELOPED:
+            pass
+        case _:
+            raise NotBelieved("its signature has other transforms than are taken")
+    for each in signature.iterfind(".//ec:InclusiveNamespaces", _NAMES):
+        if len(each.get("PrefixList", "").split()) > _MOST_PREFIXES:
+            raise NotBelieved(f"its signature names more than {_MOST_PREFIXES} prefixes")
     signed = [each.get("URI") for each in signature.iterfind(".//ds:Reference", _NAMES)]
     if signed != [f"#{signature.getparent().get('ID')}"]:
         raise NotBelieved("its signature is of something else than where it stands")
+
+
+def _algorithms(signature: Element, name: str) -> list[str | None]:
+    return [each.get("Algorithm") for each in signature.iterfind(f".//ds:{name}", _NAMES)]
 
 
 def _confirms(confirmation: Element, *, asked: str, here: str) -> bool:
@@ -235,13 +277,17 @@ def _confirms(confirmation: Element, *, asked: str, here: str) -> bool:
     data = confirmation.find("saml:SubjectConfirmationData", _NAMES)
     if confirmation.get("Method") != _BEARER or data is None:
         return False
-    ends = parse_datetime(data.get("NotOnOrAfter", ""))
-    is_of_now = ends is not None and ends.tzinfo is not None and ends > clock.now()
-    return is_of_now and (data.get("InResponseTo"), data.get("Recipient")) == (asked, here)
+    try:
+        ends = parse_datetime(data.get("NotOnOrAfter", ""))
+    except ValueError:  # midnight as 24:00:00
+        return False
+    if ends is None or ends.tzinfo is None or ends <= clock.now() or "NotBefore" in data.attrib:
+        return False
+    return (data.get("InResponseTo"), data.get("Recipient")) == (asked, here)
 
 
-def _texts(of: Element) -> set[str]:
-    return {"".join(each.itertext()).strip() for each in of}
+def _texts(of: Element, name: str) -> set[str]:
+    return {"".join(each.itertext()).strip() for each in of.iterfind(name, _NAMES)}
 
 
 def _single(told: Attributes, name: str) -> object:
@@ -254,7 +300,3 @@ def _groups(told: Attributes, name: str) -> frozenset[str]:
     if name not in told and _GROUPS_ELSEWHERE in told:
         raise NotBelieved("it has too many groups to name them: let it name those of Berth alone")
     return arriving.groups(told.get(name, []))
-
-
-def _address(request: HttpRequest, name: str, of: Saml) -> str:
-    return request.build_absolute_uri(reverse(name, args=[of.name]))

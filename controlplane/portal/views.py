@@ -20,7 +20,7 @@ from django.contrib.auth.forms import AuthenticationForm
 from django.contrib.auth.views import LoginView, LogoutView, redirect_to_login
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.decorators import method_decorator
 from django.utils.http import url_has_allowed_host_and_scheme
@@ -169,12 +169,8 @@ def provider_back(request: HttpRequest, provider: str) -> HttpResponse:
 @require_POST
 @never_cache
 def provider_answer(request: HttpRequest, provider: str) -> HttpResponse:
-    """Where a provider's page has a browser post who signed in there. As that is another site's
-    form, the browser comes without its session: it posts the same once more, from here."""
+    """Where a SAML provider's page has a browser post who signed in there."""
     at = _at(request, provider, Saml)
-    if "again" not in request.POST:
-        sent = {name: request.POST.get(name, "") for name in ("SAMLResponse", "RelayState")}
-        return render(request, "portal/provider_answer.html", {"at": at.app, "sent": sent})
     try:
         answer: HttpResponse = at.comes_back(request)
     except ImmediateHttpResponse as error:
@@ -187,7 +183,7 @@ def provider_answer(request: HttpRequest, provider: str) -> HttpResponse:
 @require_safe
 def provider_metadata(request: HttpRequest, provider: str) -> HttpResponse:
     """What a SAML provider's administrator needs of Berth."""
-    told = _at(request, provider, Saml).metadata(request)
+    told = _at(request, provider, Saml).metadata()
     return HttpResponse(told, content_type="application/samlmetadata+xml")
 
 

@@ -43,8 +43,11 @@ AUTHENTICATION_BACKENDS = ["controlplane.portal.people.People"]
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "home"
 LOGOUT_REDIRECT_URL = "login"
+BERTH_PUBLIC_URL = origin("BERTH_PUBLIC_URL")
 # Whom people sign in by, besides a password.
-BERTH_PROVIDERS = by_name(oidc.providers("BERTH_OIDC"), saml.providers("BERTH_SAML"))
+BERTH_PROVIDERS = by_name(
+    oidc.providers("BERTH_OIDC"), saml.providers("BERTH_SAML", here=BERTH_PUBLIC_URL)
+)
 ACCOUNT_ADAPTER = "controlplane.portal.people.SignedIn"
 ACCOUNT_EMAIL_VERIFICATION = "none"
 ACCOUNT_UNIQUE_EMAIL = False  # an address says nothing of who somebody is
@@ -216,7 +219,6 @@ OWN_HOSTS = hosts(DATABASES["default"]["HOST"], REDIS_URL, CELERY_BROKER_URL)
 MAILERS = mailers("BERTH_EMAIL_URL")  # none: nobody gets mail
 SILENCED_SYSTEM_CHECKS = ["mail.W001"]  # that there is none
 DEFAULT_FROM_EMAIL = os.environ.get("BERTH_EMAIL_FROM", "berth@localhost")
-BERTH_PUBLIC_URL = origin("BERTH_PUBLIC_URL")
 # Where webhooks may lead besides public addresses, and whether without TLS, for a try.
 BERTH_WEBHOOK_NETWORKS = networks("BERTH_WEBHOOK_NETWORKS")
 BERTH_WEBHOOK_HTTP = flag("BERTH_WEBHOOK_HTTP", default=False)

@@ -19,7 +19,8 @@ _READERS = {
     "networks",
     "origin",
     "database",
-    "providers",
+    "oidc.providers",
+    "saml.providers",
 }
 _NAME = re.compile(r"^[^,]+/$|^[^\s]+\.[a-z]+$|/…$")
 _PLAIN = {"dev", "Makefile", "LICENSE"}

@@ -25,6 +25,7 @@ def campus(
     """At 127.0.0.1, as Berth is at localhost: to a browser those are two sites."""
     with running("campus", tmp_path) as made:
         settings.BERTH_PROVIDERS = {"campus": replace(made.told, groups_attribute="")}
+        settings.BERTH_PUBLIC_URL = live_server.url
         made.settings = {
             "audience": live_server.url + reverse("provider-metadata", args=["campus"]),
             "answer_url": live_server.url + reverse("provider-answer", args=["campus"]),

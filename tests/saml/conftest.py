@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from pytest_django import Settings
 
-from tests.saml.running import RunningProvider, running
+from tests.saml.running import HERE, RunningProvider, running
 
 
 @pytest.fixture(scope="session")
@@ -19,4 +19,5 @@ def campus(_campus: RunningProvider, settings: Settings) -> RunningProvider:
     _campus.people.clear()
     _campus.settings.clear()
     settings.BERTH_PROVIDERS = {"campus": _campus.told}
+    settings.BERTH_PUBLIC_URL = HERE
     return _campus

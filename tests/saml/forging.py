@@ -66,6 +66,7 @@ class Answer:
     recipient: str | None = ""
     confirms: str | None = ""
     ends_s: int | None = 60
+    confirms_from_s: int | None = None
     starts_s: int = -60
     conditions_end_s: int = 60
     attributes: Sequence[tuple[str, Sequence[str]]] = ((GROUPS, ("all",)),)
@@ -76,6 +77,7 @@ class Answer:
         data = _attributes(
             Recipient=to if self.recipient == "" else self.recipient,
             InResponseTo=self.asked if self.confirms == "" else self.confirms,
+            NotBefore=None if self.confirms_from_s is None else _at(self.confirms_from_s),
             NotOnOrAfter=None if self.ends_s is None else _at(self.ends_s),
         )
         confirmation = S.SubjectConfirmation(S.SubjectConfirmationData(**data), Method=self.method)

@@ -11,7 +11,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from controlplane.settings import oidc, saml
 from controlplane.settings.providers import Provider, by_name
-from tests.saml.keys import Signer
+from tests.saml.keys import Key, Signer
 
 ONE, ANOTHER = Signer(), Signer(ec.generate_private_key(ec.SECP256R1()))
 GOOD = {
@@ -23,7 +23,7 @@ GOOD = {
 
 def read(monkeypatch: pytest.MonkeyPatch, told: Any) -> dict[str, Provider]:  # Any: JSON
     monkeypatch.setenv("BERTH_SAML", json.dumps(told) if told else "")
-    return saml.providers("BERTH_SAML")
+    return saml.providers("BERTH_SAML", here="https://berth.example")
 
 
 def test_several_are_read_in_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,6 +49,13 @@ def test_without_its_packages_it_says_so(monkeypatch: pytest.MonkeyPatch) -> Non
         read(monkeypatch, {"campus": GOOD})
 
 
+def test_without_an_address_of_its_own_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or an answer would be for whatever name somebody reached Berth by."""
+    monkeypatch.setenv("BERTH_SAML", json.dumps({"campus": GOOD}))
+    with pytest.raises(ImproperlyConfigured, match="BERTH_SAML needs BERTH_PUBLIC_URL"):
+        saml.providers("BERTH_SAML", here="")
+
+
 def test_nothing_of_it_is_loaded_where_no_provider_speaks_it() -> None:
     """Or no process would start without the extra."""
     program = (
@@ -59,6 +66,9 @@ def test_nothing_of_it_is_loaded_where_no_provider_speaks_it() -> None:
     assert ran.stdout == b"set()\n"
 
 
+PLAIN = "sso_url has to be a URL with https, in ASCII and without a password"
+
+
 @pytest.mark.parametrize(
     ("told", "said"),
     [
@@ -66,6 +76,13 @@ def test_nothing_of_it_is_loaded_where_no_provider_speaks_it() -> None:
         ({"campus": GOOD | {"metadata_url": "https://x"}}, "has 'metadata_url'; known: cert"),
         ({"campus": GOOD | {"sso_url": "http://id.example/sso"}}, "sso_url has to be a URL with"),
         ({"campus": GOOD | {"sso_url": "id.example/sso"}}, "sso_url has to be a URL with https"),
+        ({"campus": GOOD | {"sso_url": "https://bücher.example/"}}, PLAIN),
+        (
+            {"campus": GOOD | {"sso_url": "https://me:pw@id.example/"}},
+            PLAIN,
+        ),
+        ({"campus": GOOD | {"sso_url": "https://id.example/s so"}}, PLAIN),
+        ({"campus": GOOD | {"sso_url": "https://x/sso"}}, PLAIN),
         ({"campus": GOOD | {"certificates": "MIID"}}, "certificates has to be PEM"),
         ({"campus": GOOD | {"certificates": ONE.key_pem}}, "certificates has to be PEM"),
     ],
@@ -77,11 +94,17 @@ def test_what_is_wrong_is_said(monkeypatch: pytest.MonkeyPatch, told: Any, said:
     assert said in str(refused.value)
 
 
-@pytest.mark.parametrize("bits", [1024, None])
+@pytest.mark.parametrize(
+    "key",
+    [
+        rsa.generate_private_key(65537, 1024),  # noqa: S505  # is refused
+        ec.generate_private_key(ec.SECP192R1()),
+        ed25519.Ed25519PrivateKey.generate(),
+    ],
+)
 def test_a_key_that_is_too_weak_or_of_another_kind_is_refused(
-    monkeypatch: pytest.MonkeyPatch, bits: int | None
+    monkeypatch: pytest.MonkeyPatch, key: Key
 ) -> None:
-    key = rsa.generate_private_key(65537, bits) if bits else ed25519.Ed25519PrivateKey.generate()
     with pytest.raises(ImproperlyConfigured, match="key has to be RSA of 2048 bits or more"):
         read(monkeypatch, {"campus": GOOD | {"certificates": Signer(key).certificate}})
 
