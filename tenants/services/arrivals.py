@@ -21,7 +21,7 @@ from tenants.services import members, sessions, tokens, users
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrival:
     """Somebody of whom a provider tells. `names` are what they may be called, the best first;
-    `email` is "" unless the provider verifies it. `groups` is None where the provider tells none."""
+    `email` is "" unless the provider verifies it, and `groups` None where it tells none."""
 
     provider: str
     subject: str
