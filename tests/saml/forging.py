@@ -18,8 +18,9 @@ from lxml.builder import ElementMaker
 
 from controlplane.kernel import clock
 from controlplane.settings.saml import Saml
+from tests.conftest import Unchanged
 from tests.saml.keys import Signer
-from tests.saml.running import GROUPS, HERE, PERSISTENT, asked
+from tests.saml.running import GROUPS, HERE, PERSISTENT, asked, posts
 
 type Element = Any  # lxml's, which has no types
 
@@ -30,6 +31,7 @@ BEARER = "urn:oasis:names:tc:SAML:2.0:cm:bearer"
 SUCCESS = "urn:oasis:names:tc:SAML:2.0:status:Success"
 ENTITY_ID = "https://liar.example/idp"
 OWN, OTHER = Signer(), Signer()
+BELIEVED = "gave an answer that can&#x27;t be believed."
 S = ElementMaker(namespace=SAML, nsmap={"saml": SAML})
 P = ElementMaker(namespace=SAMLP, nsmap={"samlp": SAMLP, "saml": SAML})
 
@@ -153,3 +155,15 @@ def _at(seconds: int) -> str:
 
 def _attributes(**values: str | None) -> dict[str, str]:
     return {name: value for name, value in values.items() if value is not None}
+
+
+def is_in(client: Client) -> bool:
+    return client.get(reverse("home")).status_code == 200
+
+
+def refused(client: Client, asked: str, document: Element | bytes, unchanged: Unchanged) -> str:
+    """Berth's page, which it answers with 403."""
+    with unchanged():
+        answer = posts(client, "liar", sent(asked, document))
+    assert (answer.status_code, is_in(client)) == (403, False)
+    return answer.content.decode()
