@@ -114,6 +114,14 @@ def cleo(cast: Cast) -> User:
 
 
 @pytest.fixture
+def fay(cast: Cast) -> User:
+    """Owner of the whole fleet."""
+    made = factories.user("fay")
+    factories.member(made, Role.OWNER)
+    return made
+
+
+@pytest.fixture
 def oz(cast: Cast) -> User:
     """Operator of the whole fleet."""
     return cast.oz

@@ -4,13 +4,15 @@ import fcntl
 import os
 import shutil
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 
 from tests.parts import missing
 
 
-def installed(sources: Path, *, part: str) -> Path:
+def _installed(sources: Path, *, part: str) -> Path:
     """A folder with what `sources` has and its packages: installed once a version, below the
     user's cache."""
     if shutil.which("node") is None or shutil.which("npm") is None:
@@ -28,3 +30,21 @@ def installed(sources: Path, *, part: str) -> Path:
             subprocess.run(["npm", "ci", "--no-audit", "--no-fund"], cwd=folder, check=True)
             (folder / "whole").touch()
     return folder
+
+
+@contextmanager
+def serving(sources: Path, *arguments: str, part: str) -> Iterator[None]:
+    """The program `serve.js` of those sources, from when it says that it answers."""
+    with subprocess.Popen(
+        ["node", "serve.js", *arguments],
+        cwd=_installed(sources, part=part),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "answers\n"
+            yield
+        finally:
+            process.kill()

@@ -59,20 +59,42 @@ def refusal(
     return render(request, "portal/provider_refusal.html", context, status=status)
 
 
-def subject(value: object) -> str:
-    """Raises NotBelieved for what can't be kept as somebody's."""
-    if not isinstance(value, str) or not 1 <= len(value) <= _LONGEST_SUBJECT:
+def arrival(
+    provider: str,
+    *,
+    subject: object,
+    username: object,
+    full_name: object,
+    email: object,
+    is_verified: bool,
+    groups: frozenset[str] | None,
+) -> Arrival:
+    """Of what a provider told, whatever that is. Raises NotBelieved for a subject that can't be
+    kept; a name or an address that can't be shown is none."""
+    if not isinstance(subject, str) or not 1 <= len(subject) <= _LONGEST_SUBJECT:
         raise NotBelieved(f"its subject is no text of 1 to {_LONGEST_SUBJECT} characters")
-    return value
+    address = _shown(email)
+    names = (_shown(username), address.partition("@")[0])
+    return Arrival(
+        provider=provider,
+        subject=subject,
+        names=tuple(filter(None, names)),
+        full_name=_shown(full_name),
+        email=address if is_verified else "",
+        groups=groups,
+    )
 
 
-def shown(value: object) -> str:
+def _shown(value: object) -> str:
     """ "" for what is no text, or can't be shown."""
     return value if isinstance(value, str) and len(value) <= 254 and not text.fault(value) else ""
 
 
-def groups(listed: object) -> frozenset[str]:
-    """Raises NotBelieved for what names no groups: nobody loses their roles for a fault."""
+def groups(listed: object, *, are_elsewhere: bool) -> frozenset[str]:
+    """Raises NotBelieved for what names no groups, or not all: nobody loses their roles for a
+    fault."""
+    if are_elsewhere:
+        raise NotBelieved("it has too many groups to name them: let it name those of Berth alone")
     if not isinstance(listed, list) or not all(isinstance(each, str) for each in listed):
         raise NotBelieved("its groups are no list of names")
     if len(listed) > _MOST_GROUPS:

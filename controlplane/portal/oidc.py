@@ -157,21 +157,21 @@ def _key_of(id_token: str, keys: object) -> jwt.PyJWK:
 
 
 def _arrival(of: OpenIDConnect, claims: Claims) -> Arrival:
-    email = arriving.shown(claims.get("email"))
-    names = (arriving.shown(claims.get("preferred_username")), email.partition("@")[0])
-    return Arrival(
-        provider=of.name,
-        subject=arriving.subject(claims["sub"]),
-        names=tuple(filter(None, names)),
-        full_name=arriving.shown(claims.get("name")),
-        email=email if claims.get("email_verified") is True else "",
+    return arriving.arrival(
+        of.name,
+        subject=claims["sub"],
+        username=claims.get("preferred_username"),
+        full_name=claims.get("name"),
+        email=claims.get("email"),
+        is_verified=claims.get("email_verified") is True,
         groups=_groups(claims, of.groups_claim) if of.groups_claim else None,
     )
 
 
 def _groups(claims: Claims, name: str) -> frozenset[str]:
     elsewhere = claims.get("_claim_names")
-    if isinstance(elsewhere, dict) and name in elsewhere:
-        raise NotBelieved("it has too many groups to name them: let it name those of Berth alone")
     told = claims.get(name) or []
-    return arriving.groups([told] if isinstance(told, str) else told)
+    return arriving.groups(
+        [told] if isinstance(told, str) else told,
+        are_elsewhere=isinstance(elsewhere, dict) and name in elsewhere,
+    )

@@ -130,8 +130,8 @@ class AtProvider(Provider):
         """What the provider's administrator needs of Berth, as an EntityDescriptor in XML. It is
         of no secret, and of no end: its address says what is so now."""
         berth = _settings(self.told).get_sp_data()
-        endless = {"valid_until": "", "cache_duration": ""}
-        return str(OneLogin_Saml2_Metadata.builder(berth, wsign=True, **endless))
+        builder = OneLogin_Saml2_Metadata.builder
+        return str(builder(berth, wsign=True, valid_until="", cache_duration=""))
 
     def serialize(self) -> dict[str, Any]:  # Any: as allauth has it
         """While somebody is asked for a second factor."""
@@ -180,15 +180,14 @@ class Answer(OneLogin_Saml2_Response):
     def arrival(self) -> Arrival:
         """Who came. Raises NotBelieved where that is not said, or can't be kept."""
         of, told = self.of, self.get_attributes()
-        by_attribute = _single(told, of.subject_attribute)
-        email = arriving.shown(_single(told, of.email_attribute))
-        names = (arriving.shown(_single(told, of.username_attribute)), email.partition("@")[0])
-        return Arrival(
-            provider=of.name,
-            subject=arriving.subject(by_attribute if of.subject_attribute else self._name_id()),
-            names=tuple(filter(None, names)),
-            full_name=arriving.shown(_single(told, of.name_attribute)),
-            email=email,
+        by = of.subject_attribute
+        return arriving.arrival(
+            of.name,
+            subject=_single(told, by) if by else self._name_id(),
+            username=_single(told, of.username_attribute),
+            full_name=_single(told, of.name_attribute),
+            email=_single(told, of.email_attribute),
+            is_verified=True,  # or no attribute would be named
             groups=_groups(told, of.groups_attribute) if of.groups_attribute else None,
         )
 
@@ -297,6 +296,5 @@ def _single(told: Attributes, name: str) -> object:
 
 
 def _groups(told: Attributes, name: str) -> frozenset[str]:
-    if name not in told and _GROUPS_ELSEWHERE in told:
-        raise NotBelieved("it has too many groups to name them: let it name those of Berth alone")
-    return arriving.groups(told.get(name, []))
+    are_elsewhere = name not in told and _GROUPS_ELSEWHERE in told
+    return arriving.groups(told.get(name, []), are_elsewhere=are_elsewhere)

@@ -187,7 +187,7 @@ def provider_metadata(request: HttpRequest, provider: str) -> HttpResponse:
     return HttpResponse(told, content_type="application/samlmetadata+xml")
 
 
-def _at(request: HttpRequest, provider: str, kind: type[Provider] = Provider) -> Any:
+def _at(request: HttpRequest, provider: str, kind: type[object] = Provider) -> Any:
     """Any: allauth has no types."""
     if not isinstance(settings.BERTH_PROVIDERS.get(provider), kind):
         raise Http404("There is no such provider.")

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from urllib.parse import SplitResult, urlsplit
@@ -14,15 +15,15 @@ _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Provider:
+class Provider(ABC):
     """`name` is in addresses and with accounts, `label` is for people."""
 
     name: str
     label: str
 
     @property
-    def tells_groups(self) -> bool:
-        raise NotImplementedError
+    @abstractmethod
+    def tells_groups(self) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

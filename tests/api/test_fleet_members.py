@@ -29,14 +29,6 @@ ROWS = {
 }
 
 
-@pytest.fixture
-def fay(cast: Cast) -> User:
-    """Owner of the whole fleet."""
-    made = factories.user("fay")
-    factories.member(made, Role.OWNER)
-    return made
-
-
 def give(client: APIClient, to: User, role: Role) -> int:
     body = {"user": to.username, "role": role.value, "tenant": None}
     return client.post(URL, body, format="json").status_code

@@ -18,7 +18,7 @@ from django.test import Client
 from django.urls import reverse
 
 from controlplane.settings.oidc import OpenIDConnect
-from tests.oidc.running import asked
+from tests.arriving import asked
 
 OWN_KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 OTHER_KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)

@@ -2,31 +2,28 @@
 
 import json
 import re
-import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.client import HTTPResponse
 from http.cookiejar import CookieJar
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 from urllib.error import HTTPError
 from urllib.parse import urlencode, urljoin
 from urllib.request import HTTPCookieProcessor, HTTPRedirectHandler, build_opener
 
 from django.http import HttpResponse
 from django.test import Client
-from django.urls import reverse
 
 from controlplane.demo import ports
 from controlplane.settings.oidc import OpenIDConnect
 from tests import npm
+from tests.arriving import HERE, asked
 from tests.parts import WEB
 
 _SOURCES = Path(__file__).parent / "provider"
 _CLIENT, _SECRET = "berth", "only-for-tests-0123456789"
-HERE = "http://testserver"
-"""Where Django's test client says that it is."""
 
 type Claims = Mapping[str, Any]  # Any: JSON values
 
@@ -75,24 +72,10 @@ class RunningProvider:
 @contextmanager
 def running(name: str, folder: Path, *, by_user_info: bool = True) -> Iterator[RunningProvider]:
     """One that answers; `by_user_info` tells claims at its own endpoint, else in the ID token."""
-    node = npm.installed(_SOURCES, part=WEB)
-    port = ports.free()
-    made = RunningProvider(name, port, folder / f"{name}.json", by_user_info)
+    made = RunningProvider(name, ports.free(), folder / f"{name}.json", by_user_info)
     made._write()
-    command = ["node", "serve.js", str(port), str(made.file)]
-    with subprocess.Popen(
-        command, cwd=node, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    ) as process:
-        try:
-            assert _line(process.stdout) == "answers\n"
-            yield made
-        finally:
-            process.kill()
-
-
-def _line(out: IO[str] | None) -> str:
-    assert out is not None
-    return out.readline()
+    with npm.serving(_SOURCES, str(made.port), str(made.file), part=WEB):
+        yield made
 
 
 class _Stay(HTTPRedirectHandler):
@@ -125,14 +108,6 @@ class AtProvider:
             answer = error
         assert (answer.status or 500) < 400, answer.read()
         return answer
-
-
-def asked(client: Client, provider: str, then: str = "") -> str:
-    """Where Berth sends somebody who wants to sign in."""
-    url = reverse("provider-sign-in", args=[provider])
-    answer = client.get(url, {"next": then} if then else {})
-    assert answer.status_code == 302, answer.content
-    return answer.headers["Location"]
 
 
 def signs_in(client: Client, provider: str, login: str, then: str = "") -> HttpResponse:

@@ -9,46 +9,16 @@ from rest_framework.test import APIClient
 
 from controlplane.audit.models import AuditEvent
 from controlplane.kernel import clock
-from tenants.access import Place, actor_for
-from tenants.models import Member, Project, Role, Tenant, Token, User
+from tenants.access import actor_for
+from tenants.models import Member, Role, Token, User
 from tenants.services import group_roles, members
 from tests import factories
+from tests.arriving import give, is_in, roles, told
 from tests.conftest import Cast, Unchanged
 from tests.oidc.running import RunningProvider, signs_in
 from tests.web.test_second_factor import set_up
 
-HOME = reverse("home")
 QUEUE = reverse("queue")
-
-
-@pytest.fixture
-def fay(cast: Cast) -> User:
-    """Owner of the fleet, who says what groups are."""
-    made = factories.user("fay")
-    factories.member(made, Role.OWNER)
-    return made
-
-
-def give(by: User, group: str, role: Role, place: Place, provider: str = "acme") -> None:
-    group_roles.add(
-        actor=actor_for(user=by), provider=provider, group=group, role=role, place=place,
-        at=clock.now(),
-    )  # fmt: skip
-
-
-def roles(username: str) -> set[tuple[str, Tenant | Project | None]]:
-    held = Member.objects.filter(user__username=username).select_related("tenant", "project")
-    return {(member.role, member.project or member.tenant) for member in held}
-
-
-def told(action: str) -> list[dict[str, object]]:
-    """Of what providers did."""
-    rows = AuditEvent.objects.filter(action=action, actor__startswith="provider:").order_by("id")
-    return [{"by": row.actor, **row.after} for row in rows]
-
-
-def is_in(client: Client) -> bool:
-    return client.get(HOME).status_code == 200
 
 
 def test_a_joiner_gets_an_account_with_the_roles_of_their_groups(

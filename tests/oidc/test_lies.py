@@ -13,34 +13,22 @@ from django.test import Client
 from django.urls import reverse
 from pytest_django import Settings
 
-from controlplane.kernel import clock
-from tenants.access import actor_for
 from tenants.models import Role, User
-from tenants.services import group_roles
-from tests import factories
+from tests.arriving import HERE, asked, give, is_in
 from tests.conftest import Cast, Unchanged
 from tests.oidc.lying import OTHER_KEY, OWN_KEY, LyingProvider, comes_back, lying
-from tests.oidc.running import HERE, AtProvider, RunningProvider, asked
+from tests.oidc.running import AtProvider, RunningProvider
 
 BELIEVED = "gave an answer that can&#x27;t be believed."
 
 
 @pytest.fixture
-def liar(cast: Cast, settings: Settings) -> Iterator[LyingProvider]:
+def liar(cast: Cast, fay: User, settings: Settings) -> Iterator[LyingProvider]:
     """Its group "all" may see Speech Lab."""
     with lying() as made:
         settings.BERTH_PROVIDERS = {"liar": made.told}
-        fay = factories.user("fay")
-        factories.member(fay, Role.OWNER)
-        group_roles.add(
-            actor=actor_for(user=fay), provider="liar", group="all", role=Role.VIEWER,
-            place=cast.speech, at=clock.now(),
-        )  # fmt: skip
+        give(fay, "all", Role.VIEWER, cast.speech, provider="liar")
         yield made
-
-
-def is_in(client: Client) -> bool:
-    return client.get(reverse("home")).status_code == 200
 
 
 def test_the_truth_lets_in(liar: LyingProvider) -> None:
@@ -205,14 +193,9 @@ def test_an_answer_that_nobody_asked_for_lets_nobody_in(liar: LyingProvider, sta
 
 
 def test_an_answer_counts_once_and_in_the_browser_that_asked(
-    acme: RunningProvider, cast: Cast
+    acme: RunningProvider, cast: Cast, fay: User
 ) -> None:
-    fay = factories.user("fay")
-    factories.member(fay, Role.OWNER)
-    group_roles.add(
-        actor=actor_for(user=fay), provider="acme", group="all", role=Role.VIEWER,
-        place=cast.speech, at=clock.now(),
-    )  # fmt: skip
+    give(fay, "all", Role.VIEWER, cast.speech)
     acme.knows("dot", preferred_username="dot", groups=["all"])
     client, thief = Client(), Client()
     back = AtProvider().signs_in(asked(client, "acme"), "dot").removeprefix(HERE)

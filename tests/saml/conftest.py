@@ -5,14 +5,11 @@ from collections.abc import Iterator
 import pytest
 from pytest_django import Settings
 
-from controlplane.kernel import clock
-from tenants.access import actor_for
-from tenants.models import Role
-from tenants.services import group_roles
-from tests import factories
+from tenants.models import Role, User
+from tests.arriving import HERE, give
 from tests.conftest import Cast
 from tests.saml.forging import told
-from tests.saml.running import HERE, RunningProvider, running
+from tests.saml.running import RunningProvider, running
 
 
 @pytest.fixture(scope="session")
@@ -31,13 +28,8 @@ def campus(_campus: RunningProvider, settings: Settings) -> RunningProvider:
 
 
 @pytest.fixture
-def liar(cast: Cast, settings: Settings) -> None:
+def liar(cast: Cast, fay: User, settings: Settings) -> None:
     """Its group "all" may see Speech Lab."""
     settings.BERTH_PROVIDERS = {"liar": told()}
     settings.BERTH_PUBLIC_URL = HERE
-    fay = factories.user("fay")
-    factories.member(fay, Role.OWNER)
-    group_roles.add(
-        actor=actor_for(user=fay), provider="liar", group="all", role=Role.VIEWER,
-        place=cast.speech, at=clock.now(),
-    )  # fmt: skip
+    give(fay, "all", Role.VIEWER, cast.speech, provider="liar")

@@ -18,9 +18,10 @@ from lxml.builder import ElementMaker
 
 from controlplane.kernel import clock
 from controlplane.settings.saml import Saml
+from tests.arriving import HERE, asked, is_in
 from tests.conftest import Unchanged
 from tests.saml.keys import Signer
-from tests.saml.running import GROUPS, HERE, PERSISTENT, asked, posts
+from tests.saml.running import GROUPS, PERSISTENT, posts
 
 type Element = Any  # lxml's, which has no types
 
@@ -155,10 +156,6 @@ def _at(seconds: int) -> str:
 
 def _attributes(**values: str | None) -> dict[str, str]:
     return {name: value for name, value in values.items() if value is not None}
-
-
-def is_in(client: Client) -> bool:
-    return client.get(reverse("home")).status_code == 200
 
 
 def refused(client: Client, asked: str, document: Element | bytes, unchanged: Unchanged) -> str:

@@ -2,7 +2,6 @@
 
 import json
 import re
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -19,12 +18,11 @@ from django.urls import reverse
 from controlplane.demo import ports
 from controlplane.settings.saml import Saml
 from tests import npm
+from tests.arriving import HERE, asked
 from tests.parts import WEB
 from tests.saml.keys import Signer
 
 _SOURCES = Path(__file__).parent / "provider"
-HERE = "http://testserver"
-"""Where Django's test client says that it is."""
 GROUPS = "memberOf"
 PERSISTENT = "urn:oasis:names:tc:SAML:2.0:nameid-format:persistent"
 
@@ -81,30 +79,10 @@ class RunningProvider:
 
 @contextmanager
 def running(name: str, folder: Path) -> Iterator[RunningProvider]:
-    node = npm.installed(_SOURCES, part=WEB)
     made = RunningProvider(name, ports.free(), folder / f"{name}.json", Signer())
     made.write()
-    with subprocess.Popen(
-        ["node", "serve.js", str(made.port), str(made.file)],
-        cwd=node,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    ) as process:
-        try:
-            assert process.stdout is not None
-            assert process.stdout.readline() == "answers\n"
-            yield made
-        finally:
-            process.kill()
-
-
-def asked(client: Client, provider: str, then: str = "") -> str:
-    """Where Berth sends somebody who wants to sign in."""
-    url = reverse("provider-sign-in", args=[provider])
-    answer = client.get(url, {"next": then} if then else {})
-    assert answer.status_code == 302, answer.content
-    return answer.headers["Location"]
+    with npm.serving(_SOURCES, str(made.port), str(made.file), part=WEB):
+        yield made
 
 
 def answered(url: str, login: str) -> dict[str, str]:

@@ -12,21 +12,14 @@ from lxml import etree
 from pytest_django import Settings
 
 from tenants.models import Member, Role, User
-from tests import factories
+from tests.arriving import HERE, asked, give, is_in, roles, told
 from tests.conftest import Cast, Unchanged
-from tests.oidc.test_arrivals import QUEUE, give, is_in, roles, told
 from tests.saml.keys import Signer
-from tests.saml.running import HERE, answered, asked, posts, signs_in
 from tests.saml.running import RunningProvider as Campus
+from tests.saml.running import answered, posts, signs_in
 from tests.web.test_second_factor import set_up
 
-
-@pytest.fixture
-def fay(cast: Cast) -> User:
-    """Owner of the fleet, who says what groups are."""
-    made = factories.user("fay")
-    factories.member(made, Role.OWNER)
-    return made
+QUEUE = reverse("queue")
 
 
 def test_a_joiner_gets_an_account_with_the_roles_of_their_groups(

@@ -9,6 +9,7 @@ from lxml import etree
 from pytest_django import Settings
 from xmlsec import Transform
 
+from tests.arriving import is_in
 from tests.conftest import Unchanged
 from tests.saml.forging import (
     BELIEVED,
@@ -17,7 +18,6 @@ from tests.saml.forging import (
     Answer,
     Element,
     P,
-    is_in,
     question,
     refused,
     sent,
