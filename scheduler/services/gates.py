@@ -127,12 +127,20 @@ def may_decide(actor: Actor, gate: Gate, *, project: Project) -> bool:
 
 
 def may_open(actor: Actor, gate: Gate, *, work: Workload | WorkloadArray) -> bool:
-    """The same of opening it: nobody approves of their own work, nor of a service account's whose
-    tokens are theirs to make."""
-    own = gate.kind == GateKind.APPROVAL and (
-        work.submitted_by_id == actor.user.id or _makes_tokens_of(actor, work.submitted_by)
-    )
-    return not own and may_decide(actor, gate, project=work.project)
+    """The same of opening it."""
+    return not _no_approval(actor, gate, work) and may_decide(actor, gate, project=work.project)
+
+
+def _no_approval(actor: Actor, gate: Gate, work: Workload | WorkloadArray) -> str:
+    """Why who decides the gate still may not open it: by a token nobody approves, nor of their
+    own work, nor of a service account's whose tokens are theirs to make. "" where they may."""
+    if gate.kind != GateKind.APPROVAL:
+        return ""
+    if actor.token is not None:
+        return f"A token approves of nothing: sign in on the portal to open {gate.name}."
+    if work.submitted_by_id == actor.user.id or _makes_tokens_of(actor, work.submitted_by):
+        return f"You submitted {work.name}: somebody else has to approve of it."
+    return ""
 
 
 def _makes_tokens_of(actor: Actor, submitter: User) -> bool:
@@ -163,8 +171,8 @@ def decide(
                 f"The gate {name} is for {gate.owner} to decide, or for who administers"
                 f" {work.project.name}."
             )
-        if state == GateState.OPEN and not may_open(actor, gate, work=work):
-            raise NotAllowed(f"You submitted {work.name}: somebody else has to approve of it.")
+        if state == GateState.OPEN and (refused := _no_approval(actor, gate, work)):
+            raise NotAllowed(refused)
         if gate.state == state:
             return gate
         note = note.strip()

@@ -260,6 +260,18 @@ class TestWhoDecides:
         decide(decides, work)
         assert AuditEvent.objects.get(action="workload.gate").actor == decides.label
 
+    def test_a_token_refuses_what_is_to_be_approved_and_never_opens_it(
+        self, stage: Stage, dan: Actor
+    ) -> None:
+        token = factories.token(dan.user, *Scope)
+        by_token = actor_for(user=dan.user, token=token)
+        work, other = (submit(stage, GateSpec("plan", "approval", "dan")) for _ in range(2))
+        with pytest.raises(NotAllowed, match="A token approves of nothing: sign in"):
+            decide(by_token, work, "plan")
+        assert work.gates.get().state == "waiting"
+        assert decide(dan, work, "plan").state == "open"
+        assert decide(by_token, other, "plan", GateState.REFUSED, "No.").state == "refused"
+
     def test_an_owner_without_a_role_any_more_does_not(self, stage: Stage, dan: Actor) -> None:
         work = submit(stage, DATA)
         dan.user.memberships.all().delete()
