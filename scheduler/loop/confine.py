@@ -38,6 +38,9 @@ logger = logging.getLogger(__name__)
 ACTOR = "system:dispatcher"
 EVERY = timedelta(minutes=10)
 """How often each is looked at."""
+AGAIN = timedelta(seconds=15)
+"""How soon after something failed that may be applied in part: a changed quota is in force within
+a minute where a cluster answers, though it erred once."""
 MOST = 8
 """Of one cluster at once: a start waits for them."""
 MOST_DRIFTS = 20
@@ -94,7 +97,7 @@ def doubt(*, cluster_id: UUID, project_id: UUID, fault: Fault) -> None:
 def follow() -> int:
     """Have those looked at soon of which something else is wanted than was applied, as after a
     quota has changed; how many. Of the others note which quotas that was found with, where those
-    are others than before. What failed the last time waits for its turn."""
+    are others than before. What failed the last time is tried again anyhow."""
     known = Confinement.objects.filter(error="", checked_at__isnull=False)
     projects: dict[UUID, dict[UUID, str]] = defaultdict(dict)
     applied = {}
@@ -125,11 +128,13 @@ WHERE c.id = u.id AND c.digest = u.digest AND c.error = ''
 
 def is_due(*, at: datetime) -> Q:
     """Of confinements: to be looked at."""
-    return Q(checked_at=None) | Q(checked_at__lt=at - EVERY)
+    failed = Q(digest="", checked_at__lt=at - AGAIN) & ~Q(error="")
+    return Q(checked_at=None) | Q(checked_at__lt=at - EVERY) | failed
 
 
 def check(*, port: ClusterPort, cluster_id: UUID, at: Callable[[], datetime]) -> Batch:
-    """Look at up to MOST of the cluster's, those first that nobody has looked at the longest."""
+    """Look at up to MOST of the cluster's, those first that nobody has looked at the longest.
+    Taken are those of which it came to something: where all fail, the turn is over."""
     known = list(
         Confinement.objects.filter(is_due(at=at()), cluster_id=cluster_id)
         .select_related("cluster", "project")
@@ -140,8 +145,8 @@ def check(*, port: ClusterPort, cluster_id: UUID, at: Callable[[], datetime]) ->
     wanted = _wanted(cluster_id, {row.project_id: row.project.namespace for row in known})
     with threads() as pool:
         calls = Calls(port, pool, alive=lambda: None)
-        _carry_out(calls, known, wanted, at, least=Repair.NOTHING)
-    return Batch(len(known), calls.reached)
+        failed = _carry_out(calls, known, wanted, at, least=Repair.NOTHING)
+    return Batch(len(known) - len(failed), calls.reached)
 
 
 def _carry_out(

@@ -1,11 +1,12 @@
 """A quota changes: the walls of its project follow in every cluster, without a start there."""
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from uuid import UUID
 
 import pytest
 
+from clusters.models import Cluster
 from clusters.port import Fault
 from scheduler import tasks
 from scheduler.loop import confine
@@ -33,14 +34,34 @@ def test_the_wall_follows_a_quota_that_was_raised(stage: Stage) -> None:
     assert confine.follow() == 0
 
 
-def test_what_failed_waits_for_its_turn(stage: Stage) -> None:
+def test_what_failed_is_tried_again_within_the_minute(stage: Stage) -> None:
     stage.started()
     set_quota(4000)
     assert confine.follow() == 1
-    stage.port.fails("confine", Fault.SERVER)
-    look(stage)
+    stage.port.fails("confine", Fault.SERVER, times=2)
+    assert look(stage) == 0
     assert Confinement.objects.get().error
     assert confine.follow() == 0
+    soon = NEXT + confine.AGAIN
+    assert look(stage, at=soon) == 0  # not before that has passed
+    assert stage.port.calls["confine"] == 2
+    second = timedelta(seconds=1)
+    assert look(stage, at=soon + second) == 0  # and fails again
+    assert look(stage, at=soon + second + confine.AGAIN + second) == 1
+    assert wall(stage) == {"nvidia.com/gpu": 4}
+    assert not Confinement.objects.get().error
+    assert 2 * (confine.AGAIN + second) < timedelta(minutes=1)
+
+
+def test_a_look_alone_that_failed_waits_for_its_turn(stage: Stage) -> None:
+    Cluster.objects.update(repair_drift=False)
+    stage.started()
+    stage.port.fails("look", Fault.SERVER, times=1)
+    assert look(stage) == 0
+    assert look(stage, at=NEXT + confine.EVERY) == 0
+    assert Confinement.objects.get().error
+    assert look(stage, at=NEXT + 2 * confine.EVERY) == 1
+    assert not Confinement.objects.get().error
 
 
 def set_by_hand(stage: Stage, milli: int) -> Change:
@@ -74,7 +95,7 @@ def test_a_change_is_told_until_it_is_applied(stage: Stage) -> None:
     [(_, error)] = lagging(changed)
     assert error
     stage.port.trouble.clear()
-    look(stage, at=NEXT + 2 * confine.EVERY)
+    look(stage, at=NEXT + 2 * confine.AGAIN)
     assert lagging(changed) == []
 
 
