@@ -1,24 +1,29 @@
 """Quota that promises more than there is: told to whoever sets it, and not refused, as hardware
 may be on its way."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from clusters.models import Flavor
 from scheduler.core.quota import Book
 from scheduler.core.reasons import in_units
 from scheduler.core.units import FlavorId, ProjectId
 from scheduler.selectors import capacity, fleet
-from tenants.models import Project
+from tenants import ancestry
+from tenants.models import Project, Tenant
+
+MOST = 3
+"""Projects below a tenant that are named."""
 
 
-def warnings(*, flavor: Flavor, project: Project | None = None) -> tuple[str, ...]:
+def warnings(*, flavor: Flavor, owner: Project | Tenant) -> tuple[str, ...]:
     """A sentence with its numbers for each promise that can't be kept; () when there is none.
 
     More of the flavor is guaranteed to all tenants and projects together than their clusters have,
-    where a device that is cut on demand counts whole for each profile. Or `project` may borrow
-    more than those beside it lend and the tenants above it let in. Seven queries.
+    where a device that is cut on demand counts whole for each profile. Or the project, or one
+    below the tenant, may borrow more than those beside it lend and the tenants above it let in.
+    Seven queries, two more of a tenant.
     """
-    return told(Book(cohorts=fleet.cohorts(), queues=fleet.queues()), flavor, project)
+    return told(Book(cohorts=fleet.cohorts(), queues=fleet.queues()), flavor, owner)
 
 
 def warnings_of_all(quotas: Collection[tuple[Flavor, Project]]) -> tuple[str, ...]:
@@ -30,7 +35,7 @@ def warnings_of_all(quotas: Collection[tuple[Flavor, Project]]) -> tuple[str, ..
     return tuple(dict.fromkeys(sentence for each in found for sentence in each))
 
 
-def told(book: Book, flavor: Flavor, project: Project | None) -> tuple[str, ...]:
+def told(book: Book, flavor: Flavor, owner: Project | Tenant) -> tuple[str, ...]:
     """The same by the quotas of that book."""
     id = FlavorId(str(flavor.id))
     found = []
@@ -41,16 +46,32 @@ def told(book: Book, flavor: Flavor, project: Project | None) -> tuple[str, ...]
             f"{in_units(guaranteed)} {flavor.name} are guaranteed in the whole fleet, which has"
             f" {in_units(there)}: {in_units(guaranteed - there)} too many."
         )
-    if project is not None:
-        of = ProjectId(str(project.id))
-        ceiling = book.ceiling(project=of, flavor=id)
-        borrowing = book.borrowing_limit(project=of, flavor=id)
-        if ceiling is not None and borrowing is not None:
-            most = book.nominal(project=of, flavor=id) + borrowing
-            if most > ceiling:
-                found.append(
-                    f"{project.name} may hold {in_units(most)} {flavor.name} by its own limits,"
-                    f" and never more than {in_units(ceiling)} by what others lend and the tenants"
-                    " above it permit."
-                )
+    of = [owner] if isinstance(owner, Project) else _below(owner)
+    beyond = [sentence for each in of if (sentence := _beyond(book, flavor, each))]
+    found += beyond[:MOST]
+    if len(beyond) > MOST:
+        more = len(beyond) - MOST
+        found.append(f"So it is with {more} more below {owner.name}.")
     return tuple(found)
+
+
+def _below(tenant: Tenant) -> Sequence[Project]:
+    parents = ancestry.parents()
+    tenants = [id for id in parents if tenant.id in ancestry.ancestors(id, parents=parents)]
+    return list(Project.objects.filter(tenant__in=tenants).order_by("name", "id"))
+
+
+def _beyond(book: Book, flavor: Flavor, project: Project) -> str:
+    """What its own limits permit and those around it do not; "" where they do."""
+    id, of = FlavorId(str(flavor.id)), ProjectId(str(project.id))
+    ceiling = book.ceiling(project=of, flavor=id)
+    borrowing = book.borrowing_limit(project=of, flavor=id)
+    if ceiling is None or borrowing is None:
+        return ""
+    most = book.nominal(project=of, flavor=id) + borrowing
+    if most <= ceiling:
+        return ""
+    return (
+        f"{project.name} may hold {in_units(most)} {flavor.name} by its own limits, and never more"
+        f" than {in_units(ceiling)} by what others lend and the tenants above it permit."
+    )

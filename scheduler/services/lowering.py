@@ -87,7 +87,7 @@ def preview(
         found = would_go(sound(snapshot, faults(snapshot)), id, quota)
         after = lowered(snapshot, id, quota)
         book = Book(cohorts=after.cohorts, queues=after.queues)
-        warned = guarantees.told(book, flavor, owner if isinstance(owner, Project) else None)
+        warned = guarantees.told(book, flavor, owner)
     return Preview(losses(found.victims), found.over_milli, found.stays_milli, warned)
 
 

@@ -81,8 +81,7 @@ def _quota(
             status = 409
         else:
             messages.success(request, f"The quota of {owner.name} is set.")
-            project = owner if isinstance(owner, Project) else None
-            for warning in guarantees.warnings(flavor=flavor, project=project):
+            for warning in guarantees.warnings(flavor=flavor, owner=owner):
                 messages.warning(request, warning)
             return go(request, reverse("quota-list"))
     focus_fault(form)

@@ -82,7 +82,7 @@ class QuotasApi(ApiView):
                 version=body["version"],
                 at=self.at,
             )
-            warned = list(guarantees.warnings(flavor=flavor, project=project))
+            warned = list(guarantees.warnings(flavor=flavor, owner=project))
             return {**s.QuotaOut(quota).data, "warnings": warned}
 
         return self.once(make, status=200)

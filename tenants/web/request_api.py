@@ -213,7 +213,7 @@ class GrantApi(_One):
                 previewed=previews.read(body["preview"]) if "preview" in body else None,
                 at=self.at,
             )
-            warned = list(guarantees.warnings(flavor=asked.flavor, project=asked.project))
+            warned = list(guarantees.warnings(flavor=asked.flavor, owner=asked.project))
             return {**self.out(id), "warnings": warned}
 
         return self.once(make, status=200)

@@ -90,7 +90,7 @@ class TenantQuotasApi(ApiView):
                 version=body["version"],
                 at=self.at,
             )
-            warned = list(guarantees.warnings(flavor=flavor))
+            warned = list(guarantees.warnings(flavor=flavor, owner=quota.tenant))
             return {**TenantQuotaOut(quota).data, "warnings": warned}
 
         return self.once(make, status=200)
