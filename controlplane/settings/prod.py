@@ -1,4 +1,5 @@
-"""For a real installation behind TLS; `manage.py check --deploy` has to be clean with it."""
+"""For a real installation behind TLS; `manage.py check --deploy` has to be clean with it
+and with BERTH_MFA_ROLES set."""
 
 from django.core.exceptions import ImproperlyConfigured
 

@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 from allauth.mfa.models import Authenticator
 from allauth.mfa.totp.internal.auth import hotp_value
+from django.core import checks
 from django.core.cache import cache
 from django.core.management import CommandError, call_command
 from django.test import Client
@@ -243,6 +244,22 @@ def test_a_lost_app_is_taken_back_by_a_command(cast: Cast) -> None:
     for name, told in (("ben", "has no second factor"), ("nobody", "There is no user")):
         with pytest.raises(CommandError, match=told):
             call_command("reset_second_factor", name)
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ("", ["Of the roles approver and operator no second factor is asked."]),
+        ("operator owner", ["Of the roles approver no second factor is asked."]),
+        ("approver operator", []),
+    ],
+)
+def test_who_deploys_is_warned_of_those_who_decide_with_a_password_alone(
+    asked: str, told: list[str], settings: Settings
+) -> None:
+    settings.BERTH_MFA_ROLES = frozenset(asked.split())
+    found = checks.run_checks(tags=[checks.Tags.security], include_deployment_checks=True)
+    assert [each.msg for each in found if each.id == "berth.W001"] == told
 
 
 def test_the_break_glass_account_gets_in_whatever_the_policy(
