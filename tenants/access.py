@@ -6,8 +6,10 @@ to a project name the way there in `access_path` ("project", "workload__project"
 itself).
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 from functools import cached_property
 from uuid import UUID
@@ -16,10 +18,14 @@ from django.db.models import Model, Q, QuerySet
 
 from controlplane.kernel import statements
 from controlplane.kernel.errors import NotAllowed, NotFound
+from tenants import ancestry
+from tenants.ancestry import Parents
 from tenants.models import Member, Project, Role, Scope, Tenant, Token, User
 
 type Place = Project | Tenant | None
 """Where somebody has a role, or something is said of; None is the whole fleet."""
+type Lent = Mapping[User, Sequence[Member]]
+"""The roles by which somebody decides in the place of each of those users."""
 
 
 class Action(StrEnum):
@@ -94,6 +100,7 @@ class Actor:
     user: User
     token: Token | None = None
     memberships: tuple[Member, ...] = field(default=(), repr=False)
+    _lent: list[Lent] = field(default_factory=list, init=False, repr=False, compare=False)
 
     @property
     def label(self) -> str:
@@ -114,9 +121,14 @@ class Actor:
         return frozenset({Action.VIEW}).union(*granted) - kept_back
 
     @property
+    def bound_to(self) -> UUID | None:
+        """The project of its token, which sees nothing else; None of any other."""
+        return self.token.project_id if self.token else None
+
+    @property
     def is_bound(self) -> bool:
-        """Whether it is a token of one project, which sees nothing else."""
-        return self.token is not None and self.token.project_id is not None
+        """Whether it is a token of one project."""
+        return self.bound_to is not None
 
     @property
     def for_gates_only(self) -> bool:
@@ -129,14 +141,34 @@ class Actor:
             Role(m.role) for m in self.memberships if m.tenant_id is None and m.project_id is None
         )
 
+    def lent(self, *, at: datetime) -> Lent:
+        """Those in whose place they decide by delegations that hold when it is first asked. One
+        query an actor, none of a token, which decides nothing."""
+        if not self._lent:
+            found: dict[User, list[Member]] = defaultdict(list)
+            if self.token is None:
+                for each in _lent_to(self.user, at):
+                    found[each.user].append(each)
+            self._lent.append(dict(found))
+        return self._lent[0]
+
     @cached_property
-    def tenant_parents(self) -> dict[UUID, UUID | None]:
-        """As `tenant_tree`, one query an actor."""
-        return tenant_tree()
+    def _tree(self) -> tuple[Parents, Mapping[UUID, UUID]]:
+        """All tenants, and whose the projects are that they have a role in or are bound to. One
+        query an actor."""
+        near = {self.bound_to, *(m.project_id for m in self.memberships)}
+        return ancestry.parents_and_homes(id for id in near if id is not None)
+
+    @property
+    def tenant_parents(self) -> Parents:
+        """One query an actor."""
+        return self._tree[0]
 
     def tenants_above(self, tenant_id: UUID | None) -> Iterable[UUID]:
         """The tenant and all its ancestors. Without one, nothing is read."""
-        return () if tenant_id is None else ancestors(tenant_id, parents=self.tenant_parents)
+        return (
+            () if tenant_id is None else ancestry.ancestors(tenant_id, parents=self.tenant_parents)
+        )
 
     def tenants_below(self, tenant_id: UUID) -> list[UUID]:
         """The tenant and all those that have it above them."""
@@ -174,23 +206,33 @@ class Actor:
             if not mine.isdisjoint(self.tenants_above(tenant))
         )
 
+    @cached_property
+    def seen_tenants(self) -> frozenset[UUID]:
+        """Those that they have a role in, those below, and those above these and above projects of
+        theirs. Unused for fleet-wide roles."""
+        projects = self._tree[1]
+        if self.bound_to is None:
+            near = {*self.visible_tenants(), *projects.values()}
+        else:
+            home = projects.get(self.bound_to)
+            held = home and self.roles_at(tenant_id=home, project_id=self.bound_to)
+            near = {home} if home and held else set()
+        return frozenset(above for each in near for above in self.tenants_above(each))
+
     def permits_everywhere(self, action: Action) -> bool:
         """Whether a fleet-wide role permits `action`."""
         return any(action in ROLE_ACTIONS[role] for role in self.fleet_roles)
 
 
-def tenant_tree() -> dict[UUID, UUID | None]:
-    """All tenants, child → parent: a few hundred rows, one query."""
-    with statements.cursor() as cursor:
-        cursor.execute("SELECT id, parent_id FROM tenants_tenant")
-        return dict(cursor.fetchall())
-
-
-def ancestors(tenant_id: UUID | None, *, parents: Mapping[UUID, UUID | None]) -> Iterator[UUID]:
-    """The tenant and all above it, from below."""
-    while tenant_id is not None:
-        yield tenant_id
-        tenant_id = parents.get(tenant_id)
+def _lent_to(user: User, at: datetime) -> QuerySet[Member]:
+    """The roles of those who can sign in and let that user decide in their place then."""
+    return Member.objects.filter(
+        user__is_active=True,
+        user__delegations__delegate=user,
+        user__delegations__withdrawn_at=None,
+        user__delegations__from_at__lte=at,
+        user__delegations__until_at__gt=at,
+    ).select_related("user")
 
 
 def actor_for(*, user: User, token: Token | None = None) -> Actor:
@@ -211,8 +253,8 @@ def visible_projects(actor: Actor, action: Action = Action.VIEW) -> Q:
             if m.project_id is not None and action in ROLE_ACTIONS[Role(m.role)]
         ]
         seen = Q(tenant_id__in=actor.visible_tenants(action)) | Q(id__in=own)
-    if actor.token is not None and actor.token.project_id is not None:
-        seen &= Q(id=actor.token.project_id)
+    if actor.is_bound:
+        seen &= Q(id=actor.bound_to)
     return seen
 
 
@@ -235,14 +277,17 @@ def for_actor[M: Model](
 
 
 def tenants_for_actor(actor: Actor) -> QuerySet[Tenant]:
-    """Tenants the actor has a role in, and those above a project of theirs."""
+    """Tenants the actor has a role in, those below, and those above these and above a project of
+    theirs."""
     if actor.fleet_roles and not actor.is_bound:
         return Tenant.objects.all()
-    tenants = Project.objects.filter(visible_projects(actor)).values_list("tenant_id", flat=True)
-    seen = set() if actor.is_bound else set(actor.visible_tenants())
-    for tenant in tenants:
-        seen.update(actor.tenants_above(tenant))
-    return Tenant.objects.filter(id__in=seen)
+    return Tenant.objects.filter(id__in=actor.seen_tenants)
+
+
+def sees_tenant(actor: Actor, tenant: Tenant) -> bool:
+    """Whether it is one of these."""
+    everywhere = actor.fleet_roles and not actor.is_bound
+    return bool(everywhere) or tenant.id in actor.seen_tenants
 
 
 def allowed(
@@ -304,7 +349,7 @@ def authorize_tenant(actor: Actor, action: Action, *, tenant: Tenant) -> None:
 
     Raises NotFound when the actor can't even see the tenant, NotAllowed when only not this.
     """
-    if not tenants_for_actor(actor).filter(id=tenant.id).exists():
+    if not sees_tenant(actor, tenant):
         raise NotFound("There is no such tenant.")
     if not allowed_for_tenant(actor, action, tenant=tenant):
         raise NotAllowed(f"Your role in {tenant.name} does not permit: {action.value}.")

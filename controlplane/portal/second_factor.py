@@ -29,7 +29,6 @@ from controlplane.kernel.errors import Conflict, NotAllowed, NotFound
 from controlplane.portal.security_keys import NewKey
 from tenants.access import Actor
 from tenants.models import Member, User
-from tenants.selectors import delegations
 from tenants.services import sessions, tokens, trail
 
 APP, KEY = Authenticator.Type.TOTP, Authenticator.Type.WEBAUTHN
@@ -71,13 +70,12 @@ def _box() -> Fernet:
 def is_required(actor: Actor) -> bool:
     """Whether a role of theirs asks for one, wherever they have it, or one of somebody for whom
     they decide now. Not of the break-glass user, who comes when apps and phones are what failed.
-    At most two queries."""
+    At most one query."""
     if actor.user.is_break_glass or not settings.BERTH_MFA_ROLES:
         return False
     if _ask_for_one(actor.memberships):
         return True
-    given = delegations.live(at=clock.now(), delegate=actor.user)
-    return any(_ask_for_one(each.approver.memberships.all()) for each in given)
+    return any(map(_ask_for_one, actor.lent(at=clock.now()).values()))
 
 
 def _ask_for_one(memberships: Iterable[Member]) -> bool:
@@ -105,7 +103,7 @@ def required(respond: Respond) -> Respond:
             or not isinstance(request.user, User)
         ):
             return None
-        if not is_required(actor_of(request)) or has_one(request.user):
+        if has_one(request.user) or not is_required(actor_of(request)):
             return None
         if request.path.startswith(errors.PREFIX):
             refused = NotAllowed("Your role asks for a second factor: set one up on the portal.")

@@ -8,7 +8,7 @@ from uuid import UUID
 from clusters.models import Flavor
 from scheduler.core import equivalents
 from scheduler.core.snapshot import FlavorKind
-from tenants import access, approval
+from tenants import ancestry, approval
 from tenants.access import Actor
 from tenants.approval import Level, Rule, Step
 from tenants.models import ApprovalRule, Outcome, QuotaRequest, RequestStep
@@ -117,7 +117,7 @@ def chains(
     the tree; None is nobody, who reads it too."""
     if not requests:
         return {}
-    parents = actor.tenant_parents if actor else access.tenant_tree()
+    parents = actor.tenant_parents if actor else ancestry.parents()
     rows = RequestStep.objects.filter(request__in=requests).order_by("position")
     said: dict[tuple[UUID, int], list[RequestStep]] = {}
     for row in rows.select_related("decided_by", "on_behalf_of", "tenant"):
@@ -130,7 +130,7 @@ def chains(
         request.id: of(
             request,
             said.get((request.id, request.version), []),
-            tenants=tuple(access.ancestors(request.project.tenant_id, parents=parents)),
+            tenants=tuple(ancestry.ancestors(request.project.tenant_id, parents=parents)),
             rules=kept,
             nominal_milli=nominal_milli,
         )

@@ -31,7 +31,7 @@ def _sees(actor: Actor, channel: Channel) -> bool:
     if channel.project is not None:
         return access.allowed(actor, Action.VIEW, project=channel.project)
     if channel.tenant is not None:
-        return access.tenants_for_actor(actor).filter(id=channel.tenant.id).exists()
+        return access.sees_tenant(actor, channel.tenant)
     return True  # of the fleet: what may be done is for the service to say
 
 

@@ -3,6 +3,7 @@ step by another person whose role is of its level (ADR 0110)."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from uuid import UUID
 
 from tenants import access
@@ -25,11 +26,9 @@ class Standing:
     is_own: bool = False
 
 
-def standing(
-    *, actor: Actor, request: QuotaRequest, chain: Chain, delegations: Sequence[Delegation]
-) -> Standing:
-    """Of somebody who sees the request. Their own role goes before those that they stand in for,
-    `delegations` of theirs that hold now."""
+def standing(*, actor: Actor, request: QuotaRequest, chain: Chain, at: datetime) -> Standing:
+    """Of somebody who sees the request. Their own role goes before those that they are lent
+    then."""
     if Action.DECIDE_REQUEST not in actor.ceiling:
         return Standing(refused="A token decides nothing.")
     asker = request.requested_by
@@ -47,29 +46,28 @@ def standing(
         own = Standing(refused="Your role does not permit to decide it.")
     if not own.refused:
         return own
-    for each in delegations:
-        if each.approver_id in chain.deciders:
-            whom = each.approver.get_username()
+    lent = actor.lent(at=at)
+    for approver, roles in lent.items():
+        if approver.id in chain.deciders:
+            whom = approver.get_username()
             own = Standing(refused=f"{whom}, for whom you stand in, has agreed to it already.")
-        elif each.approver_id != asker.id and would_stand_in(each, request, chain):
-            return Standing(on_behalf_of=each.approver)
-    if any(each.approver_id == asker.id for each in delegations):
+        elif approver != asker and may_step(roles, request, chain):
+            return Standing(on_behalf_of=approver)
+    if asker in lent:
         return Standing(refused=f"You stand in for {asker.get_username()}, who asks.", is_own=True)
     return own
 
 
-def would_stand_in(delegation: Delegation, request: QuotaRequest, chain: Chain) -> bool:
-    """Whether its approver may take the step that is due."""
-    return _covers(delegation.approver.memberships.all(), request, chain.due, chain)
+def may_step(roles: Iterable[Member], request: QuotaRequest, chain: Chain) -> bool:
+    """Whether who has those roles may take the step that is due."""
+    return _covers(roles, request, chain.due, chain)
 
 
 def is_coming(*, actor: Actor, request: QuotaRequest, chain: Chain) -> bool:
     """Whether it is not the actor's to decide now, but a later step would be."""
     if actor.user.id in {request.requested_by_id, *chain.deciders}:
         return False
-    if Action.DECIDE_REQUEST not in actor.ceiling or _covers(
-        actor.memberships, request, chain.due, chain
-    ):
+    if Action.DECIDE_REQUEST not in actor.ceiling or may_step(actor.memberships, request, chain):
         return False
     return any(_covers(actor.memberships, request, step, chain) for step in chain.later)
 
@@ -97,7 +95,7 @@ def turn_refusal(*, actor: Actor, request: QuotaRequest, chain: Chain) -> str:
     """Why somebody independent can't take the step that is due; "" where they can."""
     if actor.user.id in chain.deciders:
         return _SPOKEN
-    if not _covers(actor.memberships, request, chain.due, chain):
+    if not may_step(actor.memberships, request, chain):
         turn = of_level(chain.due.level)
         return f"It is the turn of {turn}, and your role is not of that level."
     return ""

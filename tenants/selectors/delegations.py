@@ -25,9 +25,8 @@ def given(*, actor: Actor, id: UUID) -> Delegation:
     return found
 
 
-def live(*, at: datetime, delegate: User | None = None) -> Sequence[Delegation]:
-    """Those that hold then, where both can sign in, with the approvers' roles; all, or those of
-    one delegate. Two queries, one where there are none."""
+def live(*, at: datetime) -> Sequence[Delegation]:
+    """Those that hold then, where both can sign in. One query."""
     rows = Delegation.objects.filter(
         withdrawn_at=None,
         from_at__lte=at,
@@ -35,13 +34,10 @@ def live(*, at: datetime, delegate: User | None = None) -> Sequence[Delegation]:
         approver__is_active=True,
         delegate__is_active=True,
     )
-    if delegate is not None:
-        rows = rows.filter(delegate=delegate)
-    rows = rows.select_related("approver", "delegate").order_by("id")
-    return list(rows.prefetch_related("approver__memberships"))
+    return list(rows.select_related("approver", "delegate").order_by("id"))
 
 
 def over(*, delegate: User) -> Sequence[Delegation]:
-    """The newest twenty of a delegate, whatever became of them, as `live`."""
+    """The newest twenty of a delegate, whatever became of them, with the approvers' roles."""
     rows = Delegation.objects.filter(delegate=delegate).select_related("approver", "delegate")
     return list(rows.prefetch_related("approver__memberships").order_by("-id")[:20])

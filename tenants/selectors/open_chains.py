@@ -8,7 +8,7 @@ from django.db.models import Value
 from django.db.models.functions import JSONObject
 
 from clusters.models import Flavor
-from tenants import access
+from tenants import access, ancestry
 from tenants.access import Action, Actor
 from tenants.approval import Level, Rule
 from tenants.models import ApprovalRule, Project, QuotaRequest, RequestStep, Tenant, User
@@ -67,7 +67,7 @@ def open_chains(
             chains.of(
                 request,
                 [_step(step) for step in taken.get((each["id"], each["version"]), ())],
-                tenants=tuple(access.ancestors(request.project.tenant_id, parents=parents)),
+                tenants=tuple(ancestry.ancestors(request.project.tenant_id, parents=parents)),
                 rules=rules,
             ),
         )

@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
-from tenants import access, policy
+from tenants import access, ancestry, policy
 from tenants.access import Action, Actor, Place
+from tenants.ancestry import Parents
 from tenants.models import Project, SubmitPolicy
 from tenants.policy import InForce, Rules, Said
 from tenants.selectors import idle_limits, run_times
@@ -72,11 +73,11 @@ class Everywhere:
     """All that is said, by the id of who says it, None being the fleet; `parents` of tenants."""
 
     said: Mapping[UUID | None, Said]
-    parents: Mapping[UUID, UUID | None]
+    parents: Parents
 
     def chain(self, project: Project) -> tuple[Said, ...]:
         """As `of_project`, without a query."""
-        above = access.ancestors(project.tenant_id, parents=self.parents)
+        above = ancestry.ancestors(project.tenant_id, parents=self.parents)
         places = (project.id, *above, None)
         return tuple(self.said[id] for id in reversed(places) if id in self.said)
 
@@ -89,7 +90,7 @@ def everywhere() -> Everywhere:
     """Two queries."""
     rows = SubmitPolicy.objects.select_related("project", "tenant")
     said = {row.project_id or row.tenant_id: Said(_name(row), row.rules) for row in rows}
-    return Everywhere(said, access.tenant_tree())
+    return Everywhere(said, ancestry.parents())
 
 
 def drafted(of: Place, rules: Rules) -> Said:

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from django.db.models import Q, QuerySet
 
-from tenants import access
+from tenants import access, ancestry
 from tenants.access import Action
 from tenants.models import Channel, Event, Project, QuotaRequest, Role, Tenant, User
 from tenants.selectors import deciders as of_steps
@@ -62,9 +62,10 @@ def channels_of(
     places: Collection[Project | Tenant],
 ) -> Callable[[Project | Tenant, Event], list[UUID]]:
     """`channels` of any of these places, read at once. Two queries."""
-    parents = access.tenant_tree()
+    parents = ancestry.parents()
     above = {
-        each.id: frozenset(access.ancestors(_tenant_of(each), parents=parents)) for each in places
+        each.id: frozenset(ancestry.ancestors(_tenant_of(each), parents=parents))
+        for each in places
     }
     near = Q(project__in=above) | Q(tenant__in=frozenset().union(*above.values()))
     rows = list(
@@ -95,7 +96,7 @@ def _with_roles(roles: Iterable[Role], where: Q) -> QuerySet[User]:
 
 
 def _at(place: Project | Tenant, way: str) -> Q:
-    above = list(access.ancestors(_tenant_of(place), parents=access.tenant_tree()))
+    above = list(ancestry.ancestors(_tenant_of(place), parents=ancestry.parents()))
     of_tenants = Q(**{f"{way}tenant__in": above})
     return Q(**{f"{way}project": place}) | of_tenants if isinstance(place, Project) else of_tenants
 

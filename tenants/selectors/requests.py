@@ -21,8 +21,8 @@ from django.db.models.functions import Coalesce
 from controlplane.kernel.errors import NotFound
 from tenants import access, pricing
 from tenants.access import Action, Actor
-from tenants.models import Delegation, Grant, Project, Quota, QuotaRequest
-from tenants.selectors import chains, deciders, delegations, prices, tree
+from tenants.models import Grant, Project, Quota, QuotaRequest
+from tenants.selectors import chains, deciders, prices, tree
 from tenants.selectors.beside import Beside, beside
 from tenants.selectors.chains import Chain
 from tenants.selectors.open_chains import open_chains
@@ -193,7 +193,6 @@ def open_lines(
     of = chains.chains(actor=actor, requests=found)
     shown = found if detailed else []
     steps = step_lines(requests=shown, chains=of, at=at)
-    mine = delegations.live(at=at, delegate=actor.user)
     others = beside(requests=shown)
     return tuple(
         _line(
@@ -203,7 +202,7 @@ def open_lines(
             cost=costs.get(row.id),
             chain=of[row.id],
             steps=steps.get(row.id, ()),
-            mine=mine,
+            at=at,
             others=others.get(row.id, ()),
         )
         for row in found
@@ -231,13 +230,13 @@ def decided_lines(
 def to_decide_count(*, actor: Actor, at: datetime) -> int:
     """Of the oldest hundred open requests, those that the actor may decide then. Two queries, one
     where they decide nothing, one more where they stand in for somebody."""
-    mine = delegations.live(at=at, delegate=actor.user)
-    if not mine and not any(role.role in deciders.DECIDING for role in actor.memberships):
+    lent = actor.lent(at=at)
+    if not lent and not any(role.role in deciders.DECIDING for role in actor.memberships):
         return 0
-    action = Action.VIEW if mine else Action.DECIDE_REQUEST
+    action = Action.VIEW if lent else Action.DECIDE_REQUEST
     waiting = open_chains(actor=actor, action=action, most=MOST_OPEN)
     return sum(
-        not deciders.standing(actor=actor, request=row, chain=chain, delegations=mine).refused
+        not deciders.standing(actor=actor, request=row, chain=chain, at=at).refused
         for row, chain in waiting
     )
 
@@ -260,13 +259,13 @@ def _line(
     cost: Cost | None = None,
     chain: Chain | None = None,
     steps: tuple[StepLine, ...] = (),
-    mine: Sequence[Delegation] = (),
+    at: datetime | None = None,
     others: tuple[Beside, ...] = (),
 ) -> QuotaRequestLine:
-    """`chain` and `steps` are of one that is open, `mine` those by which the actor stands in."""
+    """`chain`, `steps` and `at`, the moment, are of one that is open."""
     standing = None
-    if chain is not None:
-        standing = deciders.standing(actor=actor, request=row, chain=chain, delegations=mine)
+    if chain is not None and at is not None:
+        standing = deciders.standing(actor=actor, request=row, chain=chain, at=at)
     for_whom = standing.on_behalf_of if standing else None
     return QuotaRequestLine(
         id=row.id,

@@ -41,12 +41,6 @@ def one(*, actor: Actor, id: UUID) -> User:
     return found
 
 
-def projects(*, account: User) -> list[Project]:
-    """Those that its tokens may be narrowed to, by name."""
-    rows = access.for_actor(Project.objects.all(), actor=access.actor_for(user=account))
-    return list(rows.select_related("tenant").order_by("tenant__name", "name", "id"))
-
-
 def tokens(*, account: User) -> QuerySet[Token]:
     """Its own, revoked and expired ones too; order them by -id."""
     return Token.objects.filter(user=account).select_related("project", "made_by")

@@ -40,17 +40,18 @@ def authorize(*, actor: Actor, request: QuotaRequest, chain: Chain, at: datetime
     NotAllowed where it is not theirs, which tells of a delegation that is over."""
     project = request.project
     access.authorize(actor, Action.VIEW, project=project)
-    mine = delegations.live(at=at, delegate=actor.user)
-    found = deciders.standing(actor=actor, request=request, chain=chain, delegations=mine)
+    found = deciders.standing(actor=actor, request=request, chain=chain, at=at)
     if not found.refused:
         return found.on_behalf_of
+    lent = actor.lent(at=at)
     if request.requested_by_id != actor.user.id and not access.allowed(
         actor, Action.DECIDE_REQUEST, project=project
     ):
         for each in delegations.over(delegate=actor.user):
-            if each not in mine and deciders.would_stand_in(each, request, chain):
+            roles = each.approver.memberships.all()
+            if each.approver not in lent and deciders.may_step(roles, request, chain):
                 raise NotAllowed(_what_is_over(each, at))
-    if not mine or request.requested_by_id == actor.user.id:
+    if not lent or request.requested_by_id == actor.user.id:
         access.authorize(actor, Action.DECIDE_REQUEST, project=project)
     if found.is_own:
         raise SelfApproval(found.refused)

@@ -100,10 +100,11 @@ def account_close(request: HttpRequest, id: UUID) -> HttpResponse:
 def _form(account: User, request: HttpRequest | None = None) -> TokenForm:
     """As it was posted, else a new one."""
     posted = (request.POST, request.FILES) if request else ()
+    itself = access.actor_for(user=account)
     return TokenForm(
         *posted,
-        scopes=people.offered_scopes(actor=access.actor_for(user=account)),
-        projects=selectors.projects(account=account),
+        scopes=people.offered_scopes(actor=itself),
+        projects=people.projects_by_name(actor=itself),
         everywhere="Wherever the account has its role",
     )
 
