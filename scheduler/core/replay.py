@@ -19,6 +19,7 @@ from types import MappingProxyType
 
 from scheduler.core.carried import carried_out
 from scheduler.core.cycle import plan
+from scheduler.core.held_time import HeldTime, Use
 from scheduler.core.policy import Policy
 from scheduler.core.snapshot import HoldingView, PastView, PendingView, QueueView, Snapshot
 from scheduler.core.units import FlavorId, ProjectId, WorkloadId
@@ -67,14 +68,16 @@ class Waits:
 class Played:
     """What became of a project's work, `arrivals_count` of it, in the one fleet and the other.
 
-    Of it `refused_count` does not come to the other; waits are of what comes to both. Of that
-    `cut_count` runs shorter there, wherever it starts.
+    Of it `refused_count` does not come to the other; waits are of what comes to both, use is of
+    all that comes to each. Of that `cut_count` runs shorter there, wherever it starts.
     """
 
     project: ProjectId
     arrivals_count: int
     before: Waits
     after: Waits
+    use_before: Use
+    use_after: Use
     refused_count: int = 0
     cut_count: int = 0
 
@@ -139,6 +142,8 @@ def _played(project: ProjectId, works: Sequence[_Twice], was: "_Play", is_: "_Pl
         len(works),
         was.waits(of_both),
         is_.waits(of_both),
+        was.held_time.of(project),
+        is_.held_time.of(project),
         refused_count=len(works) - len(come),
         cut_count=sum(then.run_s < each.run_s for each, then in come),
     )
@@ -151,6 +156,7 @@ class _Play:
         self, fleet: Snapshot, policy: Policy, memory: Memory, coming: Iterable[Arrival]
     ) -> None:
         self._policy, self._memory, self._begin = policy, memory, fleet.at
+        self.held_time = HeldTime(fleet)
         self._coming = deque(coming)
         self._run_s = {each.pending.id: each.run_s for each in self._coming}
         self._past = {
@@ -175,7 +181,9 @@ class _Play:
 
     def step(self, at: int) -> None:
         """To that time, with what came until then."""
-        self._remember(at)
+        held_until = [(held, min(at, self._end(held))) for held in self._of.holding]
+        self.held_time.add(held_until, since=self._of.at)
+        self._remember(held_until, at)
         arrived = []
         while self._coming and self._coming[0].pending.submitted_at <= at:
             arrived.append(self._coming.popleft().pending)
@@ -219,15 +227,15 @@ class _Play:
     def _end(self, held: HoldingView) -> int:
         return held.admitted_at + max(1, self._run_s[held.id])
 
-    def _remember(self, at: int) -> None:
-        """What is held is used until then, or until it ends; a new day keeps a part of it."""
+    def _remember(self, held_until: Iterable[tuple[HoldingView, int]], at: int) -> None:
+        """What was used until then counts; a new day keeps a part of it."""
         if not self._memory.kept:
             return
-        for held in self._of.holding:
-            used_s = max(0, min(at, self._end(held)) - self._of.at)
+        for held, until in held_until:
             for place in held.placements:
                 key = held.project, place.flavor
-                self._past[key] = self._past.get(key, 0) + place.amount_milli * used_s
+                milli_s = place.amount_milli * (until - self._of.at)
+                self._past[key] = self._past.get(key, 0) + milli_s
         for _ in range(at // DAY_S - self._of.at // DAY_S):
             self._past = {
                 key: milli_s * self._memory.kept // self._memory.of

@@ -9,6 +9,7 @@ import pytest
 from scheduler.core import replay as replays
 from scheduler.core.cycle import plan
 from scheduler.core.faults import faults
+from scheduler.core.held_time import Use
 from scheduler.core.plan import Plan
 from scheduler.core.policy import Policy
 from scheduler.core.replay import (
@@ -184,7 +185,11 @@ def test_of_whom_all_is_refused_no_wait_is_told() -> None:
     arrivals = [comes("w0", "a", gpus=4), comes("w1", "a", gpus=4), comes("w2", "b")]
     otherwise = dict.fromkeys(each.pending.id for each in arrivals[:2])
     found = play(fleet(), fleet(), arrivals, otherwise=otherwise)
-    assert of(found, A) == Played(A, 2, Waits(0, 0, 0, 0), Waits(0, 0, 0, 0), refused_count=2)
+    of_a = of(found, A)
+    assert (of_a.arrivals_count, of_a.refused_count) == (2, 2)
+    assert of_a.before == of_a.after == Waits(0, 0, 0, 0)
+    assert of_a.use_before.used_milli_s
+    assert of_a.use_after == Use({}, {})
     assert of(found, B).refused_count == 0
     assert of(found, B).after.mean_s < of(found, B).before.mean_s
 
