@@ -16,11 +16,13 @@ def carried_out(of: Snapshot, made: Plan) -> tuple[Snapshot, bool]:
     waits = {pending.id: pending for pending in of.pending}
     started = [started_by(admit, waits.pop(admit.workload), at=of.at) for admit in made.admits]
     leaving = [held for held in of.holding if held.releasing]
+    changes = {each.victim for each in made.shrinks} | {each.workload for each in made.grows}
     stays = [
-        replace(resized(held, made), releasing=held.id in victims)
+        resized(held, made) if held.id in changes else held
         for held in of.holding
         if not held.releasing
     ]
+    stays = [replace(held, releasing=True) if held.id in victims else held for held in stays]
     again = [asks(held) for held in leaving if held.pod_sets]
     then = replace(of, pending=(*waits.values(), *again), holding=(*stays, *started))
     return then, bool(started or victims or leaving or made.shrinks or made.grows)

@@ -20,6 +20,7 @@ from types import MappingProxyType
 from scheduler.core.carried import carried_out
 from scheduler.core.cycle import plan
 from scheduler.core.held_time import HeldTime, Use
+from scheduler.core.memory import Memory as PlanMemory
 from scheduler.core.policy import Policy
 from scheduler.core.snapshot import HoldingView, PastView, PendingView, QueueView, Snapshot
 from scheduler.core.units import FlavorId, ProjectId, WorkloadId
@@ -174,6 +175,7 @@ class _Play:
             landings=(),
             budgets=(),
         )
+        self._plans = PlanMemory()
         self._planned_at = self._of.at
         self._rests = False
         self._starts: dict[WorkloadId, int] = {}
@@ -215,7 +217,8 @@ class _Play:
             if not self._of.pending and not any(held.releasing for held in self._of.holding):
                 self._rests = True
                 return
-            made = plan(replace(self._of, queues=self._queues()), self._policy)
+            fleet = replace(self._of, queues=self._queues())
+            made = plan(fleet, self._policy, self._plans)
             self._evictions.update(preempt.victim for preempt in made.preempts)
             for admit in made.admits:
                 self._starts.setdefault(admit.workload, self._of.at)

@@ -10,6 +10,7 @@ from scheduler.core import replay as replays
 from scheduler.core.cycle import plan
 from scheduler.core.faults import faults
 from scheduler.core.held_time import Use
+from scheduler.core.memory import Memory as PlanMemory
 from scheduler.core.plan import Plan
 from scheduler.core.policy import Policy
 from scheduler.core.replay import (
@@ -258,13 +259,22 @@ def test_who_is_late_tells_how_far_it_came() -> None:
 def test_no_plan_is_of_a_fleet_that_cannot_be(monkeypatch: pytest.MonkeyPatch) -> None:
     plans = 0
 
-    def seen(fleet: Snapshot, policy: Policy) -> Plan:
+    def seen(fleet: Snapshot, policy: Policy, memory: PlanMemory) -> Plan:
         nonlocal plans
         plans += 1
         assert faults(fleet) == ()
-        return plan(fleet, policy)
+        return plan(fleet, policy, memory)
 
     monkeypatch.setattr(replays, "plan", seen)
     before = fleet(quota=1)
     play(before, weighted(before, A, 3), crowd(7))
     assert plans > 200
+
+
+def test_plans_that_go_on_from_those_before_play_as_plans_made_from_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    before = fleet(quota=1)
+    found = play(before, weighted(before, A, 3), crowd(8), memory=Memory(kept=2**29))
+    monkeypatch.setattr(replays, "plan", lambda fleet, policy, _: plan(fleet, policy))
+    assert found == play(before, weighted(before, A, 3), crowd(8), memory=Memory(kept=2**29))
