@@ -1,11 +1,14 @@
-"""Who would have waited longer in the last days under another weight, quota or policy: their work
-played again by the core. Nothing is stored."""
+"""Who would have waited longer in the last days under another weight, quota or policy, who would
+have borrowed, and what it would have cost: their work played again by the core. Nothing is stored.
+"""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from time import perf_counter
+
+from django.conf import settings
 
 from clusters.models import Flavor
 from scheduler.core.replay import Arrival, Memory, Played, Replay, Waits, replay
@@ -16,6 +19,7 @@ from scheduler.selectors import arrivals, policy
 from scheduler.selectors.load import load
 from scheduler.services import asking, policy_changes
 from scheduler.services.policy_changes import Coming
+from scheduler.services.replay_uses import Borrowed, Used, Uses
 from tenants import access
 from tenants.access import Action, Actor, Place
 from tenants.models import Project, Tenant
@@ -42,7 +46,8 @@ class Told:
     """A project by name, or, with "" for one, all `projects_count` of those that the reader has no
     say in: the longest waits of any, and counts of all together.
 
-    What is refused and what is cut short is as `Played` has it.
+    What is refused, what is cut short and what is held is as `Played` has it. `used` is () where
+    the reader may not see what the project spends.
     """
 
     project: str
@@ -54,6 +59,8 @@ class Told:
     refused_count: int
     cut_count: int
     refused_by: tuple[RefusedBy, ...]
+    used: tuple[Used, ...]
+    borrowed: tuple[Borrowed, ...]
 
     @property
     def longer_s(self) -> int:
@@ -64,12 +71,15 @@ class Told:
 @dataclass(frozen=True, slots=True)
 class Replayed:
     """Of what came from `since` on, or ran then, until `until`. `complete` is whether that is all
-    of BACK: not where so much came that only its end was played, or where it took too long."""
+    of BACK: not where so much came that only its end was played, or where it took too long. What
+    came after `until`, `left_count`, is not played."""
 
     since: datetime
     until: datetime
     complete: bool
+    left_count: int
     step_s: int
+    currency: str
     projects: tuple[Told, ...]
 
 
@@ -151,8 +161,10 @@ def _replayed(actor: Actor, change: _Change, at: datetime) -> Replayed:
         since=since,
         until=datetime.fromtimestamp(found.until, UTC),
         complete=all_there and found.until >= int(at.timestamp()),
+        left_count=sum(each.pending.submitted_at > found.until for each in comes.arrivals),
         step_s=found.step_s,
-        projects=_told(actor, change.decided_by, found, comes),
+        currency=settings.BERTH_CURRENCY,
+        projects=_told(actor, change.decided_by, found, comes, Uses(at=at)),
     )
 
 
@@ -167,10 +179,9 @@ def _idle(fleet: Snapshot, since: datetime) -> Snapshot:
     return replace(fleet, at=int(since.timestamp()), queues=queues)
 
 
-type _Rules = Mapping[ProjectId, Counter[str]]
-
-
-def _told(actor: Actor, decided_by: Action, found: Replay, comes: Coming) -> tuple[Told, ...]:
+def _told(
+    actor: Actor, decided_by: Action, found: Replay, comes: Coming, uses: Uses
+) -> tuple[Told, ...]:
     """Of whom most is refused first, then who would wait longer; those whom the reader does not
     decide about as one."""
     rules: defaultdict[ProjectId, Counter[str]] = defaultdict(Counter)
@@ -181,28 +192,42 @@ def _told(actor: Actor, decided_by: Action, found: Replay, comes: Coming) -> tup
         Project.objects.select_related("tenant"), actor=actor, action=decided_by
     )
     projects = {ProjectId(str(row.id)): row for row in seen}
-    named = [_one(each, projects, rules) for each in found.projects if each.project in projects]
+    named, others = list[Told](), list[Played]()
+    for played in found.projects:
+        project = projects.get(played.project)
+        if project is None:
+            others.append(played)
+            continue
+        may_see = access.allowed(actor, Action.VIEW_SPEND, project=project)
+        used = uses.used(played) if may_see else ()
+        named.append(_one(played, project, rules[played.project], used, uses.borrowed([played])))
     named.sort(key=lambda told: (-told.refused_count, -told.longer_s, told.tenant, told.project))
-    others = [each for each in found.projects if each.project not in projects]
-    return tuple([*named, *([_others(others, rules)] if others else [])])
+    return tuple([*named, *([_others(others, rules, uses)] if others else [])])
 
 
-def _one(each: Played, projects: Mapping[ProjectId, Project], rules: _Rules) -> Told:
-    project = projects[each.project]
+def _one(
+    of: Played,
+    project: Project,
+    rules: Counter[str],
+    used: tuple[Used, ...],
+    borrowed: tuple[Borrowed, ...],
+) -> Told:
     return Told(
         project=project.name,
         tenant=project.tenant.name,
         projects_count=1,
-        arrivals_count=each.arrivals_count,
-        before=each.before,
-        after=each.after,
-        refused_count=each.refused_count,
-        cut_count=each.cut_count,
-        refused_by=_by_rule([rules[each.project]]),
+        arrivals_count=of.arrivals_count,
+        before=of.before,
+        after=of.after,
+        refused_count=of.refused_count,
+        cut_count=of.cut_count,
+        refused_by=_by_rule([rules]),
+        used=used,
+        borrowed=borrowed,
     )
 
 
-def _others(played: Sequence[Played], rules: _Rules) -> Told:
+def _others(played: Sequence[Played], rules: Mapping[ProjectId, Counter[str]], uses: Uses) -> Told:
     return Told(
         project="",
         tenant="",
@@ -213,6 +238,8 @@ def _others(played: Sequence[Played], rules: _Rules) -> Told:
         refused_count=sum(each.refused_count for each in played),
         cut_count=sum(each.cut_count for each in played),
         refused_by=_by_rule(rules[each.project] for each in played),
+        used=(),
+        borrowed=uses.borrowed(played),
     )
 
 

@@ -59,6 +59,25 @@ class RefusedByOut(serializers.Serializer[Any]):  # Any: rows
     count = serializers.IntegerField()
 
 
+class ReplayUsedOut(serializers.Serializer[Any]):  # Any: rows
+    """What pods hold of a flavor from start to end, in thousandths of it times seconds, and what
+    that costs at the prices of now; null where any of it has none."""
+
+    flavor = serializers.CharField()
+    before_milli_s = serializers.IntegerField(help_text="As it is now.")
+    after_milli_s = serializers.IntegerField(help_text="With the change.")
+    before_cost = serializers.DecimalField(max_digits=None, decimal_places=6, allow_null=True)
+    after_cost = serializers.DecimalField(max_digits=None, decimal_places=6, allow_null=True)
+
+
+class ReplayBorrowedOut(serializers.Serializer[Any]):  # Any: rows
+    """What is held of a flavor beyond nominal, in thousandths of it times seconds."""
+
+    flavor = serializers.CharField()
+    before_milli_s = serializers.IntegerField(help_text="Beyond the nominal of now.")
+    after_milli_s = serializers.IntegerField(help_text="Beyond the nominal with the change.")
+
+
 class ReplayedProjectOut(serializers.Serializer[Any]):  # Any: rows
     """`project` is empty for all those together whose quotas, or policies, you do not set."""
 
@@ -76,6 +95,13 @@ class ReplayedProjectOut(serializers.Serializer[Any]):  # Any: rows
         help_text="Runs of the rest that end sooner, by the policy's run-time limit."
     )
     refused_by = RefusedByOut(many=True, help_text="By rule; several may refuse the same.")
+    used = ReplayUsedOut(
+        many=True,
+        help_text="By flavor, of all that comes to each; none where you don't see what is spent.",
+    )
+    borrowed = ReplayBorrowedOut(
+        many=True, help_text="By flavor of which it borrows any, also of a quota over a model."
+    )
 
 
 class ReplayedOut(serializers.Serializer[Any]):  # Any: rows
@@ -87,6 +113,10 @@ class ReplayedOut(serializers.Serializer[Any]):  # Any: rows
         help_text="Whether that is all of the last 7 days; not where more came than is played, or"
         " where it took too long."
     )
+    left_count = serializers.IntegerField(
+        help_text="What came after `until` and is not played, as it took too long."
+    )
+    currency = serializers.CharField(help_text="Of all costs.")
     step_s = serializers.IntegerField(help_text="What comes and ends is looked at each so often.")
     projects = ReplayedProjectOut(many=True)
 
@@ -96,7 +126,7 @@ class ReplaysApi(ApiView):
         "replays",
         tag="quotas",
         summary="Who would have waited longer in the last 7 days under another weight, quota or"
-        " policy (who may set it); nothing is stored",
+        " policy, what would be borrowed and what it costs (who may set it); nothing is stored",
         takes=ReplayIn,
         answers={200: ReplayedOut},
         problems=(404, 429),

@@ -1,6 +1,7 @@
 """The last week with another weight, quota or policy, by API."""
 
 from datetime import timedelta
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -31,7 +32,10 @@ def test_a_weight_and_a_quota_are_played(cast: Cast) -> None:
     flavor = factories.flavor()
     factories.node(factories.cluster(), "n1", gpus=4)
     factories.quota(cast.detection, flavor, 4000)
-    factories.workload(cast.detection, cast.ben, [flavor], submitted_at=factories.AT)
+    factories.rate(flavor, "2.50")
+    factories.workload(
+        cast.detection, cast.ben, [flavor], submitted_at=clock.now() - timedelta(hours=1)
+    )
     project = str(cast.detection.id)
     for body in (
         {"project": project, "weight": 3},
@@ -46,7 +50,17 @@ def test_a_weight_and_a_quota_are_played(cast: Cast) -> None:
     ):
         status, told = asked(cast, body)
         assert status == 200, told
-        assert told["step_s"] == 600
+        assert (told["step_s"], told["left_count"], told["currency"]) == (600, 0, "EUR")
+        [of_project] = told["projects"]
+        [used] = of_project["used"]
+        starts = "weight" in body  # nothing starts on a nominal of 0 or 1
+        assert used["flavor"] == flavor.name
+        assert 0 < used["before_milli_s"] <= 1000 * 3600
+        assert used["after_milli_s"] == (used["before_milli_s"] if starts else 0)
+        costs = used["before_milli_s"] * Decimal("2.5") / 3_600_000
+        assert Decimal(used["before_cost"]) == round(costs, 6)
+        assert used["after_cost"] == (used["before_cost"] if starts else "0.000000")
+        assert of_project["borrowed"] == []
 
 
 @pytest.mark.parametrize(

@@ -150,11 +150,14 @@ def test_what_takes_too_long_tells_how_far_it_came(
     cast: Cast, h100: Flavor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ran(cast.detection, cast.ben, h100, came=NOW - BACK)
+    for nth in range(3):
+        ran(cast.detection, cast.ben, h100, came=AT + nth * HOUR)
+    assert weigh(cast).left_count == 0
     monkeypatch.setattr(replays, "BUDGET_S", 0.0)
     found = weigh(cast)
     assert not found.complete
     assert (found.until, found.projects) == (found.since, found.projects)
-    assert sum(each.arrivals_count for each in found.projects) == 1
+    assert (sum(each.arrivals_count for each in found.projects), found.left_count) == (1, 3)
 
 
 def test_what_was_used_before_is_remembered_as_it_was_then(cast: Cast, h100: Flavor) -> None:
