@@ -187,10 +187,14 @@ class Cheapest:
             return found
         return min(found, self._choose(node, by_rate) or found, key=cost_of)
 
-    def _choose(self, node: NodeId, victims: list[Victim]) -> tuple[Victim, ...] | None:
-        """The first of them until the pod fits, less those who turn out not to be needed."""
+    def _choose(
+        self, node: NodeId, victims: list[Victim], *, again: bool = True
+    ) -> tuple[Victim, ...] | None:
+        """The first of them until the pod fits, less those who turn out not to be needed. Where it
+        fits nowhere, once more: who had to stay for who went before goes first."""
         trial = self._soon.rooms[node].copy()
         gone: list[Victim] = []
+        stayed: list[Victim] = []
         for victim in victims:
             others = [other for other in gone if other.held.whole is not victim.held]
             if self._eligible.may_go(victim, others):
@@ -201,8 +205,12 @@ class Cheapest:
                 self._move(trial, victim, back=False)
                 if self._fits(trial):
                     break
+            else:
+                stayed.append(victim)
         else:
-            return None
+            first = [v for v in stayed if self._eligible.may_go(v, ())] if again else []
+            rest = [v for v in victims if v not in first]
+            return self._choose(node, [*first, *rest], again=False) if first else None
         for victim in gone[-2::-1]:
             self._move(trial, victim, back=True)
             if self._fits(trial):

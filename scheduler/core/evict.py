@@ -138,18 +138,33 @@ class Search:
         for flavor in self._flavors * 2:
             if self._is_lawful(flavor):
                 continue
-            if self._eligible is None:
-                return False
-            for victim in self._eligible.with_flavor(flavor):
-                if victim.held.is_in(self._taken) or not self._eligible.may_go(victim, ()):
-                    continue
-                if victim.rule is PreemptRule.PRIORITY or not self._must_be_own(flavor):
-                    self._evict(victim)
-                if self._is_lawful(flavor):
-                    break
-            else:
+            if self._eligible is None or not self._free_quota_of(flavor, self._eligible):
                 return False
         return self._is_lawful(*self._flavors)
+
+    def _free_quota_of(self, flavor: FlavorId, eligible: Eligible) -> bool:
+        """The least harmful first. Where that is not enough, once more: who had to stay for who
+        went before goes first."""
+        first: list[Victim] = []
+        for _ in range(_TRIES):
+            mark, stayed = self._soon.checkpoint(), list[Victim]()
+            before = dict(self._taken)
+            for victim in chain(first, eligible.with_flavor(flavor)):
+                if victim.held.is_in(self._taken):
+                    continue
+                if not eligible.may_go(victim, ()):
+                    stayed.append(victim)
+                elif victim.rule is PreemptRule.PRIORITY or not self._must_be_own(flavor):
+                    self._evict(victim)
+                    if self._is_lawful(flavor):
+                        return True
+            self._soon.rollback(mark)
+            for victim in [v for v in self._taken.values() if v.id not in before]:
+                self._count(victim, gone=False)
+            first = [victim for victim in stayed if eligible.may_go(victim, ())]
+            if not first:
+                break
+        return False
 
     def _free_reserved(self, places: Sequence[Place]) -> bool:
         """Evict until no reservation lacks what it takes of what is free; sets `reserved` where
