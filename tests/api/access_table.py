@@ -10,14 +10,13 @@ from typing import Any
 from tenants.models import CAPS, Project
 from tests import factories
 from tests.api.channel_access import CHANNELS
+from tests.api.cluster_access import CLUSTERS
 from tests.api.place_access import PLACES
 from tests.api.policy_access import POLICIES
 from tests.api.request_access import REQUESTS
 from tests.api.row import TENANTS, Row
 from tests.api.token_access import TOKENS
 from tests.api.world import World
-
-_RECUT = {"node": "n1", "devices": [{"count": 1, "slices": {"1g.10gb": 7}}]}
 
 
 def _project(world: World) -> str:
@@ -88,9 +87,6 @@ _EVERYBODY = "200 200 200 200 200 200 200 200 401 401 200 200 200"
 _SPEND = "200 200 200 200 403 200 200 404 401 401 200 404 200"
 _AUDIT = "200 200 200 403 403 200 200 404 401 401 200 404 200"
 _OPEN = "200 200 200 200 200 200 200 200 200 401 200 200 200"
-_OPERATE = "403 403 403 403 403 200 403 403 401 401 403 403 403"
-"""What belongs to the fleet: a tenant's operator may not either."""
-OF_FLEET = "403 403 403 403 403 200 200 403 401 401 403 403 403"
 _SETS_QUOTA = "403 403 200 403 403 200 403 404 401 401 403 404 403"
 _MANAGE_QUEUE = "200 403 200 403 403 200 403 404 401 401 403 404 200"
 _EDIT_QUOTA = "403 403 200 403 403 200 403 404 401 401 403 404 403"
@@ -101,10 +97,8 @@ _REORDERS = "200 403 200 200 403 200 403 404 401 401 403 404 200"
 _DECIDES_GATE = "200 403 403 200 403 403 403 404 401 401 403 404 200"
 """ben, the member, owns the gates."""
 OPENED = {"state": "open", "note": "Copied."}
-_NODE = {"model": "H100-80GB-HBM3", "gpus": 8, "cpu_milli": 96_000, "memory_mib": 1_000_000}
-_OPERATE_MAKES = _OPERATE.replace("200", "201")
 _IDLE_LIMIT = {"idle_timeout_s": 3600, "idle_warning_s": 600}
-_ID, WORKLOAD = {"id": "workload"}, {"id": "workload"}
+WORKLOAD = {"id": "workload"}
 ARRAY = {"id": "array"}
 _INSPECTED = {"id": "workload", "placement": "placement"}
 
@@ -229,97 +223,13 @@ API: dict[tuple[str, str], Row] = {
     **REQUESTS,
     **TOKENS,
     ("GET", "rates"): Row(_EVERYBODY),
-    ("POST", "rates"): Row(_OPERATE_MAKES, body=_price),
+    ("POST", "rates"): Row("403 403 403 403 403 201 403 403 401 401 403 403 403", body=_price),
     ("GET", "usage"): Row(_SPEND, query=_project),
     ("GET", "charges"): Row(_SPEND, query=_project),
     ("GET", "audit-events"): Row(_AUDIT, query=_project),
     ("GET", "audit-events.csv"): Row(_AUDIT, query=_project),
     ("GET", "audit-events.json"): Row(_AUDIT, query=_project),
-    ("GET", "clusters"): Row(_EVERYBODY),
-    ("POST", "clusters"): Row(
-        _OPERATE_MAKES, body=lambda world: {"name": "new-one", "region": "eu"}
-    ),
-    ("GET", "clusters/<uuid:id>"): Row(_EVERYBODY, {"id": "cluster"}),
-    ("PUT", "clusters/<uuid:id>/credential"): Row(
-        _OPERATE,
-        {"id": "cluster"},
-        body=lambda world: {"server": "https://north.example.test", "token": "t" * 16},
-    ),
-    ("GET", "cluster-manifest"): Row(OF_FLEET),
-    ("GET", "clusters/<uuid:id>/exposure"): Row(OF_FLEET, {"id": "cluster"}),
-    ("GET", "clusters/<uuid:id>/probes"): Row(OF_FLEET, {"id": "cluster"}),
-    ("POST", "clusters/<uuid:id>/probes"): Row(
-        _OPERATE.replace("200", "202"), {"id": "other cluster"}
-    ),
-    ("GET", "clusters/<uuid:id>/probes/<uuid:probe_id>"): Row(
-        OF_FLEET, {"id": "cluster", "probe_id": "probe"}
-    ),
-    ("GET", "clusters/<uuid:id>/queues"): Row(_EVERYBODY, {"id": "cluster"}),
-    ("POST", "clusters/<uuid:id>/queues"): Row(
-        _OPERATE, {"id": "cluster"}, body=lambda world: {"state": "held", "note": "Why."}
-    ),
-    ("GET", "clusters/<uuid:id>/node-pools"): Row(_EVERYBODY, {"id": "cluster"}),
-    ("POST", "clusters/<uuid:id>/node-pools"): Row(
-        _OPERATE,
-        {"id": "cluster"},
-        body=lambda world: {
-            "name": "new-pool",
-            "selector": {"cloud.google.com/gke-nodepool": "new-pool"},
-            "request_class": "queued-provisioning.gke.io",
-            "nodes": 4,
-            "node": _NODE,
-        },
-    ),
-    ("DELETE", "node-pools/<uuid:id>"): Row(
-        _OPERATE.replace("200", "204"), {"id": "declared pool"}
-    ),
-    ("POST", "clusters/<uuid:id>/asking"): Row(
-        _OPERATE, {"id": "cluster"}, body=lambda world: {"ask": True}
-    ),
-    ("PUT", "node-pools/<uuid:id>/node"): Row(
-        _OPERATE,
-        {"id": "node pool"},
-        body=lambda world: _NODE,
-    ),
-    ("GET", "clusters/<uuid:id>/projects"): Row(_EVERYBODY, {"id": "cluster"}),
-    ("POST", "clusters/<uuid:id>/drift"): Row(
-        _OPERATE, {"id": "cluster"}, body=lambda world: {"repair": False}
-    ),
-    ("GET", "clusters/<uuid:id>/defragmentation"): Row(_OPERATE, {"id": "cluster"}),
-    ("POST", "clusters/<uuid:id>/defragmentation"): Row(
-        _OPERATE_MAKES,
-        {"id": "cluster"},
-        body=lambda world: {
-            "budget_s": 60,
-            "starts_at": "2100-01-01T00:00:00Z",
-            "ends_at": "2100-01-02T00:00:00Z",
-        },
-    ),
-    ("DELETE", "clusters/<uuid:id>/defragmentation"): Row(
-        _OPERATE.replace("200", "204"), {"id": "other cluster"}
-    ),
-    ("GET", "clusters/<uuid:id>/recuts"): Row(_OPERATE, {"id": "other cluster"}),
-    ("POST", "clusters/<uuid:id>/recuts"): Row(
-        _OPERATE_MAKES, {"id": "cluster"}, body=lambda world: {**_RECUT, "mode": "wait"}
-    ),
-    ("POST", "clusters/<uuid:id>/recuts/preview"): Row(
-        _OPERATE, {"id": "cluster"}, body=lambda world: _RECUT
-    ),
-    ("GET", "clusters/<uuid:id>/recuts/proposals"): Row(_OPERATE, {"id": "cluster"}),
-    ("DELETE", "clusters/<uuid:id>/recuts/<uuid:recut>"): Row(
-        _OPERATE.replace("200", "204"), {"id": "other cluster", "recut": "recut"}
-    ),
-    ("GET", "pools/<uuid:id>/fit"): Row(_EVERYBODY, {"id": "cluster"}),
-    ("GET", "layouts/advice"): Row(OF_FLEET),
-    ("GET", "nodes"): Row(_EVERYBODY),
-    ("GET", "devices"): Row(_EVERYBODY),
-    ("GET", "flavors"): Row(_EVERYBODY),
-    ("POST", "flavors"): Row(
-        _OPERATE_MAKES, body=lambda world: {"name": "a100", "kind": "whole", "model": "A100"}
-    ),
-    ("POST", "flavors/<uuid:id>/placing"): Row(
-        _OPERATE, {"id": "flavor"}, body=lambda world: {"placing": "spread"}
-    ),
+    **CLUSTERS,
     ("GET", "workloads"): Row(TENANTS, query=_project),
     ("POST", "workloads"): Row(
         "201 403 403 201 403 403 403 404 401 401 403 404 201",

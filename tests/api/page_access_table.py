@@ -1,7 +1,8 @@
 """Who may do what, page by page, and at what belongs to no app: as access_table.py has it."""
 
-from tests.api.access_table import ARRAY, OF_FLEET, OPENED, WORKLOAD
+from tests.api.access_table import ARRAY, OPENED, WORKLOAD
 from tests.api.channel_access import PAGES as CHANNEL_PAGES
+from tests.api.cluster_access import OF_FLEET
 from tests.api.place_access import PAGES as PLACE_PAGES
 from tests.api.policy_access import PAGES as POLICY_PAGES
 from tests.api.request_access import PAGES as REQUEST_PAGES
