@@ -83,18 +83,18 @@ def _price(world: World) -> dict[str, Any]:  # Any: JSON values
     return {"flavor": "h100-80gb", "cluster": None, "price_per_hour": "3.10", "currency": "EUR"}
 
 
-_EVERYBODY = "200 200 200 200 200 200 200 200 401 401 200 200 200"
-_SPEND = "200 200 200 200 403 200 200 404 401 401 200 404 200"
-_AUDIT = "200 200 200 403 403 200 200 404 401 401 200 404 200"
-_OPEN = "200 200 200 200 200 200 200 200 200 401 200 200 200"
-_SETS_QUOTA = "403 403 200 403 403 200 403 404 401 401 403 404 403"
-_MANAGE_QUEUE = "200 403 200 403 403 200 403 404 401 401 403 404 200"
-_EDIT_QUOTA = "403 403 200 403 403 200 403 404 401 401 403 404 403"
-_MANAGE_QUEUE_OF_TENANT = "200 403 200 403 403 200 403 404 401 401 403 403 200"
-_EDIT_QUOTA_OF_TENANT = "403 403 200 403 403 200 403 404 401 401 403 403 403"
-_EDIT_TENANTS = "403 403 403 403 403 200 403 404 401 401 403 403 403"
-_REORDERS = "200 403 200 200 403 200 403 404 401 401 403 404 200"
-_DECIDES_GATE = "200 403 403 200 403 403 403 404 401 401 403 404 200"
+_EVERYBODY = "200 200 200 200 200 200 200 200 200 401 401 200 200 200"
+_SPEND = "200 200 200 200 403 200 200 200 404 401 401 200 404 200"
+_AUDIT = "200 200 200 403 403 200 200 200 404 401 401 200 404 200"
+_OPEN = "200 200 200 200 200 200 200 200 200 200 401 200 200 200"
+_SETS_QUOTA = "403 403 200 403 403 403 200 403 404 401 401 403 404 403"
+_MANAGE_QUEUE = "200 403 200 403 403 200 200 403 404 401 401 403 404 200"
+_EDIT_QUOTA = "403 403 200 403 403 403 200 403 404 401 401 403 404 403"
+_MANAGE_QUEUE_OF_TENANT = "200 403 200 403 403 200 200 403 404 401 401 403 403 200"
+_EDIT_QUOTA_OF_TENANT = "403 403 200 403 403 403 200 403 404 401 401 403 403 403"
+_EDIT_TENANTS = "403 403 403 403 403 403 200 403 404 401 401 403 403 403"
+_REORDERS = "200 403 200 200 403 200 200 403 404 401 401 403 404 200"
+_DECIDES_GATE = "200 403 403 200 403 200 403 403 404 401 401 403 404 200"
 """ben, the member, owns the gates."""
 OPENED = {"state": "open", "note": "Copied."}
 _IDLE_LIMIT = {"idle_timeout_s": 3600, "idle_warning_s": 600}
@@ -108,18 +108,18 @@ API: dict[tuple[str, str], Row] = {
     ("GET", "problems/<slug:code>"): Row(_OPEN, {"code": "=not-found"}),
     ("GET", "me"): Row(_EVERYBODY),
     ("POST", "me/mail"): Row(
-        "200 200 200 200 200 200 200 200 401 401 403 403 403",
+        "200 200 200 200 200 200 200 200 200 401 401 403 403 403",
         body=lambda world: {"mailed_of": ["work.ended"]},
     ),
     ("GET", "tenants"): Row(_EVERYBODY),
     ("GET", "tenants/<uuid:id>"): Row(
         # A token of a project sees the tenants above it.
-        "200 200 200 200 200 200 200 404 401 401 200 200 200",
+        "200 200 200 200 200 200 200 200 404 401 401 200 200 200",
         {"id": "tenant"},
     ),
     ("GET", "projects"): Row(_EVERYBODY),
     ("POST", "projects"): Row(
-        "201 403 403 403 403 403 403 404 401 401 403 403 403",
+        "201 403 403 403 403 201 403 403 404 401 401 403 403 403",
         body=lambda world: {"tenant": str(world.tenant.id), "name": "New", "slug": "new"},
     ),
     ("GET", "projects/<uuid:id>"): Row(TENANTS, {"id": "project"}),
@@ -151,7 +151,7 @@ API: dict[tuple[str, str], Row] = {
         _EDIT_QUOTA, {"id": "project"}, body=lambda world: {"weight": 2}
     ),
     ("POST", "tenants/<uuid:id>/weight"): Row(
-        "403 403 403 403 403 200 403 404 401 401 403 403 403",
+        "403 403 403 403 403 403 200 403 404 401 401 403 403 403",
         {"id": "tenant"},
         body=lambda world: {"weight": 2},
     ),
@@ -169,10 +169,10 @@ API: dict[tuple[str, str], Row] = {
     ("DELETE", "reservations/<uuid:id>"): Row(
         _SETS_QUOTA.replace("200", "204"), {"id": "reservation"}
     ),
-    ("GET", "group-roles"): Row("200 200 200 200 200 200 200 200 401 401 403 403 403"),
+    ("GET", "group-roles"): Row("200 200 200 200 200 200 200 200 200 401 401 403 403 403"),
     ("POST", "group-roles"): Row(
         # The owner is told that no provider is called so.
-        "400 403 403 403 403 403 403 404 401 401 403 403 403",
+        "400 403 403 403 403 400 403 403 404 401 401 403 403 403",
         body=lambda world: {
             "provider": "acme",
             "group": "g",
@@ -181,26 +181,28 @@ API: dict[tuple[str, str], Row] = {
         },
     ),
     ("DELETE", "group-roles/<uuid:id>"): Row(
-        "204 404 404 404 404 404 404 404 401 401 403 403 403", {"id": "group role"}
+        "204 404 404 404 404 204 404 404 404 401 401 403 403 403", {"id": "group role"}
     ),
     ("GET", "members"): Row(TENANTS, query=_project),
-    ("POST", "members"): Row("201 403 403 403 403 403 403 404 401 401 403 404 403", body=_member),
+    ("POST", "members"): Row(
+        "201 403 403 403 403 201 403 403 404 401 401 403 404 403", body=_member
+    ),
     ("DELETE", "members/<uuid:id>"): Row(
-        "204 403 403 403 403 403 403 404 401 401 403 404 403", {"id": "member"}
+        "204 403 403 403 403 204 403 403 404 401 401 403 404 403", {"id": "member"}
     ),
     ("GET", "tokens"): Row(_EVERYBODY),
     ("POST", "tokens"): Row(
         # By session only, and only for oneself.
-        "201 201 201 201 201 201 201 201 401 401 403 403 403",
+        "201 201 201 201 201 201 201 201 201 401 401 403 403 403",
         body=lambda world: {"name": "ci", "scopes": ["read"]},
     ),
     ("DELETE", "tokens/<uuid:id>"): Row(
-        "204 404 404 404 404 404 404 404 401 401 403 403 403", {"id": "token"}
+        "204 404 404 404 404 404 404 404 404 401 401 403 403 403", {"id": "token"}
     ),
     ("GET", "quotas"): Row(TENANTS, query=_project),
     ("POST", "quotas"): Row(
         # It raises a nominal quota, which only who operates the whole fleet does.
-        "403 403 403 403 403 200 403 404 401 401 403 404 403",
+        "403 403 403 403 403 403 200 403 404 401 401 403 404 403",
         body=_quota,
     ),
     ("POST", "quotas/dry-run"): Row(_SETS_QUOTA, body=_quota),
@@ -211,11 +213,11 @@ API: dict[tuple[str, str], Row] = {
     ("DELETE", "budgets/<uuid:id>"): Row(_SETS_QUOTA.replace("200", "204"), {"id": "budget"}),
     ("GET", "tenant-quotas"): Row(
         # A token of a project sees the tenants above it.
-        "200 200 200 200 200 200 200 404 401 401 200 200 200",
+        "200 200 200 200 200 200 200 200 404 401 401 200 200 200",
         query=lambda world: f"?tenant={world.tenant.id}",
     ),
     ("POST", "tenant-quotas"): Row(
-        "403 403 403 403 403 200 403 404 401 401 403 403 403", body=_tenant_quota
+        "403 403 403 403 403 403 200 403 404 401 401 403 403 403", body=_tenant_quota
     ),
     **CHANNELS,
     **PLACES,
@@ -223,7 +225,7 @@ API: dict[tuple[str, str], Row] = {
     **REQUESTS,
     **TOKENS,
     ("GET", "rates"): Row(_EVERYBODY),
-    ("POST", "rates"): Row("403 403 403 403 403 201 403 403 401 401 403 403 403", body=_price),
+    ("POST", "rates"): Row("403 403 403 403 403 403 201 403 403 401 401 403 403 403", body=_price),
     ("GET", "usage"): Row(_SPEND, query=_project),
     ("GET", "charges"): Row(_SPEND, query=_project),
     ("GET", "audit-events"): Row(_AUDIT, query=_project),
@@ -232,28 +234,28 @@ API: dict[tuple[str, str], Row] = {
     **CLUSTERS,
     ("GET", "workloads"): Row(TENANTS, query=_project),
     ("POST", "workloads"): Row(
-        "201 403 403 201 403 403 403 404 401 401 403 404 201",
+        "201 403 403 201 403 201 403 403 404 401 401 403 404 201",
         body=lambda world: factories.submission(world.project),
     ),
     ("POST", "workloads/batch"): Row(
-        "201 403 403 201 403 403 403 404 401 401 403 404 201", body=_batch
+        "201 403 403 201 403 201 403 403 404 401 401 403 404 201", body=_batch
     ),
     ("POST", "workloads/dry-run"): Row(
-        "200 403 403 200 403 403 403 404 401 401 403 404 200",
+        "200 403 403 200 403 200 403 403 404 401 401 403 404 200",
         body=lambda world: factories.submission(world.project),
     ),
     ("POST", "workloads/modes"): Row(
-        "200 403 403 200 403 403 403 404 401 401 403 404 200",
+        "200 403 403 200 403 200 403 403 404 401 401 403 404 200",
         body=lambda world: factories.submission(world.project),
     ),
     ("GET", "workloads/<uuid:id>"): Row(TENANTS, WORKLOAD),
     ("GET", "workloads/<uuid:id>/explanation"): Row(TENANTS, {"id": "waiting workload"}),
     ("GET", "workloads/<uuid:id>/events"): Row(TENANTS, WORKLOAD),
     ("POST", "workloads/<uuid:id>/cancel"): Row(
-        "200 403 200 200 403 200 403 404 401 401 403 404 200", WORKLOAD
+        "200 403 200 200 403 200 200 403 404 401 401 403 404 200", WORKLOAD
     ),
     ("POST", "workloads/<uuid:id>/release"): Row(
-        "409 403 409 409 403 409 403 404 401 401 403 404 409", WORKLOAD
+        "409 403 409 409 403 409 409 403 404 401 401 403 404 409", WORKLOAD
     ),
     ("POST", "workloads/<uuid:id>/priority"): Row(
         _REORDERS, {"id": "waiting workload"}, body=lambda world: {"to": "first"}
@@ -262,13 +264,13 @@ API: dict[tuple[str, str], Row] = {
         _REORDERS, ARRAY, body=lambda world: {"priority_class": "high"}
     ),
     ("POST", "workloads/<uuid:id>/checkpoint"): Row(
-        "200 403 200 200 403 200 403 404 401 401 403 404 200", WORKLOAD
+        "200 403 200 200 403 200 200 403 404 401 401 403 404 200", WORKLOAD
     ),
     ("GET", "workloads/<uuid:id>/placements/<uuid:placement>/inspection"): Row(
-        "200 200 200 200 200 200 200 404 401 401 200 404 200", _INSPECTED
+        "200 200 200 200 200 200 200 200 404 401 401 200 404 200", _INSPECTED
     ),
     ("POST", "workloads/<uuid:id>/placements/<uuid:placement>/inspection"): Row(
-        "202 202 202 202 202 202 202 404 401 401 202 404 202", _INSPECTED
+        "202 202 202 202 202 202 202 202 404 401 401 202 404 202", _INSPECTED
     ),
     ("GET", "gates"): Row(_EVERYBODY),
     ("POST", "workloads/<uuid:id>/gates/<slug:name>"): Row(
@@ -287,15 +289,15 @@ API: dict[tuple[str, str], Row] = {
         _SETS_QUOTA.replace("200", "204"), {"id": "project", "name": "=data"}
     ),
     ("POST", "arrays"): Row(
-        "201 403 403 201 403 403 403 404 401 401 403 404 201",
+        "201 403 403 201 403 201 403 403 404 401 401 403 404 201",
         body=lambda world: factories.submission(world.project, size=2),
     ),
     ("GET", "arrays/<uuid:id>"): Row(TENANTS, ARRAY),
     ("POST", "arrays/<uuid:id>/cancel"): Row(
-        "200 403 200 200 403 200 403 404 401 401 403 404 200", ARRAY
+        "200 403 200 200 403 200 200 403 404 401 401 403 404 200", ARRAY
     ),
     ("POST", "arrays/<uuid:id>/release"): Row(
-        "409 403 409 409 403 409 403 404 401 401 403 404 409", ARRAY
+        "409 403 409 409 403 409 409 403 404 401 401 403 404 409", ARRAY
     ),
     ("GET", "losses"): Row(TENANTS, query=_project),
     ("GET", "queues/<uuid:project_id>"): Row(TENANTS, {"project_id": "project"}),

@@ -2,10 +2,10 @@
 
 from tests.api.row import Row
 
-_EVERYBODY = "200 200 200 200 200 200 200 200 401 401 200 200 200"
-_OPERATE = "403 403 403 403 403 200 403 403 401 401 403 403 403"
+_EVERYBODY = "200 200 200 200 200 200 200 200 200 401 401 200 200 200"
+_OPERATE = "403 403 403 403 403 403 200 403 403 401 401 403 403 403"
 _OPERATE_MAKES = _OPERATE.replace("200", "201")
-OF_FLEET = "403 403 403 403 403 200 200 403 401 401 403 403 403"
+OF_FLEET = "403 403 403 403 403 200 200 200 403 401 401 403 403 403"
 """What belongs to the fleet: a tenant's operator may not either."""
 _NODE = {"model": "H100-80GB-HBM3", "gpus": 8, "cpu_milli": 96_000, "memory_mib": 1_000_000}
 _RECUT = {"node": "n1", "devices": [{"count": 1, "slices": {"1g.10gb": 7}}]}

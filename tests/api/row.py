@@ -8,7 +8,7 @@ from tests.api.world import World
 
 type Body = Callable[[World], Mapping[str, Any]]  # Any: JSON values
 
-TENANTS = "200 200 200 200 200 200 200 404 401 401 200 404 200"
+TENANTS = "200 200 200 200 200 200 200 200 404 401 401 200 404 200"
 """Who sees an object of the project."""
 
 

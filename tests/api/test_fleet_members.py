@@ -17,14 +17,14 @@ type Api = Callable[[User | None], APIClient]
 
 URL = "/api/v1/members"
 ROWS = {
-    ("GET", "members"): Row("403 403 403 403 403 200 200 403 401 401 403 403 403"),
+    ("GET", "members"): Row("403 403 403 403 403 200 200 200 403 401 401 403 403 403"),
     ("POST", "members"): Row(
-        "403 403 403 403 403 403 403 403 401 401 403 403 403",
+        "403 403 403 403 403 201 403 403 403 401 401 403 403 403",
         body=lambda world: {"user": "cleo", "role": "operator", "tenant": None},
     ),
     # Who has no role in the fleet does not learn who has.
     ("DELETE", "members/<uuid:id>"): Row(
-        "404 404 404 404 404 403 403 404 401 401 404 404 404", {"id": "fleet member"}
+        "404 404 404 404 404 409 403 403 404 401 401 404 404 404", {"id": "fleet member"}
     ),
 }
 

@@ -3,9 +3,9 @@
 from tests.api.row import Row
 from tests.api.world import World
 
-_OWNS = "200 403 403 403 403 403 403 404 401 401 403 403 403"
+_OWNS = "200 403 403 403 403 200 403 403 404 401 401 403 403 403"
 """By session alone."""
-_PAGE = "200 403 403 403 403 403 403 404 302 302 302 302 302"
+_PAGE = "200 403 403 403 403 200 403 403 404 302 302 302 302 302"
 _TENANT, _PROJECT, _ACCOUNT = {"id": "tenant"}, {"id": "project"}, {"id": "service account"}
 
 
@@ -59,7 +59,7 @@ PAGES = {
     ),
 }
 
-_OWNS_FLEET = "403 403 403 403 403 403 403 403 302 302 302 302 302"
+_OWNS_FLEET = "403 403 403 403 403 200 403 403 403 302 302 302 302 302"
 
 
 def _token(world: World) -> dict[str, str]:
@@ -76,5 +76,5 @@ PAGES |= {
         _PAGE.replace("200", "303"), _PROJECT, body=_token, form=True
     ),
     ("GET", "fleet-tokens"): Row(_OWNS_FLEET),
-    ("POST", "fleet-tokens"): Row(_OWNS_FLEET, body=_token, form=True),
+    ("POST", "fleet-tokens"): Row(_OWNS_FLEET.replace("200", "303"), body=_token, form=True),
 }

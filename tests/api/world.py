@@ -40,6 +40,7 @@ COLUMNS = (
     "operator",
     "member",
     "viewer",
+    "fleet owner",
     "fleet operator",
     "fleet approver",
     "outsider",
@@ -103,6 +104,7 @@ def build(cast: Cast) -> World:
         project=cast.detection,
         ids={
             "tenant": cast.vision.id,
+            "department": factories.tenant("Robotics", parent=cast.vision).id,
             "project": cast.detection.id,
             "workload": running.id,
             "waiting workload": waiting.id,
@@ -204,7 +206,8 @@ def _granted(cast: Cast, flavor: Flavor) -> QuotaRequest:
 
 
 def _clients(cast: Cast) -> dict[str, Client]:
-    ann, otto = factories.user("ann"), factories.user("otto")
+    ann, otto, flo = (factories.user(name) for name in ("ann", "otto", "flo"))
+    factories.member(flo, Role.OWNER)
     factories.member(ann, Role.APPROVER, at=cast.vision)
     factories.member(otto, Role.OPERATOR, at=cast.vision)
     every = [scope.value for scope in Scope]
@@ -214,6 +217,7 @@ def _clients(cast: Cast) -> dict[str, Client]:
         "operator": otto,
         "member": cast.ben,
         "viewer": cast.vik,
+        "fleet owner": flo,
         "fleet operator": cast.oz,
         "fleet approver": cast.pia,
         "outsider": cast.cleo,

@@ -56,12 +56,10 @@ OF_ALLAUTH = {
 """Whose forms are its own: they read one code, and nothing of what else is posted."""
 OF_PROVIDERS = {"sign-in/<slug:provider>/answer"}
 """Which are forms of a provider's page: what else it sends is its own matter."""
-OF_FLEET_OWNERS = {"fleet-tokens"}
-"""Which nobody of the world may post to; what a tenant's tokens take is what the fleet's do."""
 POSTS = [
     route
     for (_, route), row in OTHERS.items()
-    if row.form and route not in OF_ALLAUTH | OF_PROVIDERS | OF_FLEET_OWNERS
+    if row.form and route not in OF_ALLAUTH | OF_PROVIDERS
 ]
 
 
