@@ -1,6 +1,7 @@
-"""The world of a module's tests: built once, for what each of them does is undone."""
+"""The world of a module's tests, built once, for what each of them does is undone; and what holds
+a row of the matrix to what it says."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import replace
 
@@ -9,6 +10,7 @@ from django.db import connection, transaction
 from django.test import Client
 from pytest_django.plugin import DjangoDbBlocker
 
+from tests.api.cells import Cells, unlike
 from tests.api.world import World, build
 from tests.conftest import assemble
 
@@ -27,6 +29,19 @@ def world(built: World, db: None, one_moment: None) -> World:
     """Every test begins with it as it was built: it is inside its transaction, and its clients
     are its own."""
     return replace(built, clients={name: _like(client) for name, client in built.clients.items()})
+
+
+@pytest.fixture
+def hold(record_property: Callable[[str, object], None]) -> Callable[[Cells], None]:
+    """Fails where a cell is not as it should be; `make matrix` counts them."""
+
+    def hold(cells: Cells) -> None:
+        record_property("cells", len(cells))
+        wrong = unlike(cells)
+        record_property("wrong", len(wrong))
+        assert wrong == {}
+
+    return hold
 
 
 def _like(client: Client) -> Client:
