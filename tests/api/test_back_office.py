@@ -121,3 +121,9 @@ def test_what_is_done_to_an_account_is_audited(db: None) -> None:
     assert told()[2:] == [("user.password", {}, {})]
     client.post(reset, {"usable_password": "true", "password1": "one", "password2": "other"})
     assert len(told()) == 3
+    own = reverse("admin:password_change")
+    new = {"new_password1": "longer-still-2026", "new_password2": "longer-still-2026"}
+    client.post(own, {"old_password": "wrong", **new})
+    assert len(told()) == 3
+    client.post(own, {"old_password": "root", **new})
+    assert told()[3:] == [("user.password", {}, {})]
