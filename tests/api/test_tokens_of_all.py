@@ -51,6 +51,7 @@ POST tenants
 GET tenants/<uuid:id>/channels
 POST tenants/<uuid:id>/channels
 POST tenants/<uuid:id>/name
+POST tenants/<uuid:id>/parent
 POST tokens
 DELETE tokens/<uuid:id>
 """
