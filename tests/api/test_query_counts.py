@@ -25,6 +25,7 @@ FILE = Path(__file__).parents[1] / "query_counts.json"
 WRITE = "BERTH_WRITE_QUERY_COUNTS"
 _NOT_COUNTED = ("SAVEPOINT", "RELEASE SAVEPOINT", "ROLLBACK TO SAVEPOINT")
 _WHO = {
+    "POST /api/v1/tenants/<uuid:id>/parent": "fleet owner",
     "POST /api/v1/quota-requests/<uuid:id>/grant": "fleet approver",
     "POST /api/v1/quota-requests/<uuid:id>/deny": "fleet approver",
     "POST /api/v1/quota-requests/<uuid:id>/end": "fleet approver",
