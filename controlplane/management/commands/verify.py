@@ -77,6 +77,7 @@ def _production() -> dict[str, str]:
         "BERTH_SECRET_KEY": secrets.token_urlsafe(64),
         "BERTH_ALLOWED_HOSTS": "berth.example.org",
         "BERTH_TRUSTED_ORIGINS": "https://berth.example.org",
+        "BERTH_MFA_ROLES": "approver operator",
     }
 
 
