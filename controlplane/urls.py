@@ -11,8 +11,7 @@ from django.views import defaults
 from controlplane import health
 from controlplane.api import errors
 from controlplane.kernel.errors import AppError, Invalid, NotAllowed, NotFound
-from controlplane.portal.views import back_office_sign_in
-from tenants.admin import own_password
+from controlplane.portal.views import back_office_password, back_office_sign_in
 
 api = [
     path("", include("controlplane.api.urls")),
@@ -26,7 +25,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("metrics", health.metrics, name="metrics"),
     path("api/v1/", include((api, "api"))),
     path("admin/login/", back_office_sign_in),
-    path("admin/password_change/", admin.site.admin_view(own_password)),
+    path("admin/password_change/", admin.site.admin_view(back_office_password)),
     path("admin/", admin.site.urls),
     path("", include("controlplane.portal.urls")),
     path("", include("scheduler.web.urls")),

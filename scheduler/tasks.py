@@ -119,6 +119,7 @@ def _dispatch_cluster(cluster: Cluster) -> tuple[bool, int]:
     silent = cluster.state in _SILENT
     port = _ports.of(cluster.name)
     ends = monotonic() + TURN_S
+    looks = True
     while monotonic() < ends:
         batch = dispatcher.dispatch(
             port=port,
@@ -134,10 +135,12 @@ def _dispatch_cluster(cluster: Cluster) -> tuple[bool, int]:
         collected = collect.collect(port=port, cluster_id=cluster.id)
         if not collected.reached:
             return False, QUIET_S
-        checked = confine.check(port=port, cluster_id=cluster.id, at=clock.now)
-        if not checked.reached:
-            return False, QUIET_S
-        if not (batch.taken or collected.taken or checked.taken):
+        if looks:  # no more in this turn where all failed: others wait for them
+            checked = confine.check(port=port, cluster_id=cluster.id, at=clock.now)
+            if not checked.reached:
+                return False, QUIET_S
+            looks = checked.taken > 0
+        if not (batch.taken or collected.taken or looks):
             return False, 0
     return True, 0
 

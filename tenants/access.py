@@ -145,11 +145,7 @@ class Actor:
         """Those in whose place they decide by delegations that hold when it is first asked. One
         query an actor, none of a token, which decides nothing."""
         if not self._lent:
-            found: dict[User, list[Member]] = defaultdict(list)
-            if self.token is None:
-                for each in _lent_to(self.user, at):
-                    found[each.user].append(each)
-            self._lent.append(dict(found))
+            self._lent.append({} if self.token else lent_to(self.user, at=at))
         return self._lent[0]
 
     @cached_property
@@ -224,15 +220,19 @@ class Actor:
         return any(action in ROLE_ACTIONS[role] for role in self.fleet_roles)
 
 
-def _lent_to(user: User, at: datetime) -> QuerySet[Member]:
-    """The roles of those who can sign in and let that user decide in their place then."""
-    return Member.objects.filter(
+def lent_to(user: User, *, at: datetime) -> Lent:
+    """Those who can sign in and let that user decide in their place then. One query."""
+    rows = Member.objects.filter(
         user__is_active=True,
         user__delegations__delegate=user,
         user__delegations__withdrawn_at=None,
         user__delegations__from_at__lte=at,
         user__delegations__until_at__gt=at,
-    ).select_related("user")
+    )
+    found: dict[User, list[Member]] = defaultdict(list)
+    for each in rows.select_related("user").order_by("user_id", "id"):
+        found[each.user].append(each)
+    return dict(found)
 
 
 def actor_for(*, user: User, token: Token | None = None) -> Actor:

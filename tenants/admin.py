@@ -83,18 +83,12 @@ class UserPage(_UserPage):
     def user_change_password(
         self, request: HttpRequest, id: str, form_url: str = ""
     ) -> HttpResponse:
-        with _password_told(request, self.get_object(request, id)):
+        with password_told(request, self.get_object(request, id)):
             return super().user_change_password(request, id, form_url)
 
 
-def own_password(request: HttpRequest) -> HttpResponse:
-    """In place of Django's own, which tells nobody."""
-    with _password_told(request, models.User.objects.get(pk=_actor(request).user.pk)):
-        return admin.site.password_change(request)
-
-
 @contextmanager
-def _password_told(request: HttpRequest, user: models.User | None) -> Iterator[None]:
+def password_told(request: HttpRequest, user: models.User | None) -> Iterator[None]:
     """Audits it where the password of the user has changed."""
     with transaction.atomic():
         yield

@@ -7,13 +7,13 @@ from django.core.checks import Tags, Warning, register
 
 from tenants.models import Role
 
-_DECIDING = (Role.APPROVER, Role.OPERATOR)
+_ASKED = (Role.APPROVER, Role.OPERATOR)
 
 
 @register(Tags.security, deploy=True)
 def second_factor(**_: Any) -> list[Warning]:  # Any: Django's
     """Whether those decide who signed in with a password alone."""
-    without = [role for role in _DECIDING if role not in settings.BERTH_MFA_ROLES]
+    without = [role for role in _ASKED if role not in settings.BERTH_MFA_ROLES]
     if not without:
         return []
     told = f"Of the roles {' and '.join(without)} no second factor is asked."

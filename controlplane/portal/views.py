@@ -16,6 +16,7 @@ from allauth.socialaccount.providers.base import AuthProcess
 from allauth.socialaccount.providers.oauth2.client import OAuth2Error
 from allauth.socialaccount.providers.oauth2.views import OAuth2CallbackView
 from django.conf import settings
+from django.contrib import admin
 from django.contrib.auth.forms import AuthenticationForm
 from django.contrib.auth.views import LoginView, LogoutView, redirect_to_login
 from django.core.exceptions import PermissionDenied
@@ -28,6 +29,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from controlplane.api.auth import actor_of
 from controlplane.demo import logins
 from controlplane.kernel import clock
 from controlplane.kernel.forms import StrictForm, no_fields
@@ -36,6 +38,7 @@ from controlplane.portal.arriving import NotBelieved
 from controlplane.settings.oidc import OpenIDConnect
 from controlplane.settings.providers import Provider
 from controlplane.settings.saml import Saml
+from tenants.admin import password_told
 from tenants.models import User
 from tenants.services import break_glass, sign_in
 
@@ -209,3 +212,10 @@ def back_office_sign_in(request: HttpRequest) -> HttpResponse:
     if request.user.is_authenticated:
         raise PermissionDenied("This is for staff.")
     return redirect_to_login(request.GET.get("next", reverse("admin:index")))
+
+
+def back_office_password(request: HttpRequest) -> HttpResponse:
+    """Their own, in place of Django's page, which tells nobody."""
+    before = User.objects.get(pk=actor_of(request).user.pk)  # not the one that the form changes
+    with password_told(request, before):
+        return admin.site.password_change(request)

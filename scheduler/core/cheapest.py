@@ -190,12 +190,15 @@ class Cheapest:
     def _choose(
         self, node: NodeId, victims: list[Victim], *, again: bool = True
     ) -> tuple[Victim, ...] | None:
-        """The first of them until the pod fits, less those who turn out not to be needed. Where it
-        fits nowhere, once more: who had to stay for who went before goes first."""
+        """The first of them until the pod fits, less those who turn out not to be needed. Where
+        some had to stay for who went before, and it does not fit, once more: who gives most goes
+        first."""
         trial = self._soon.rooms[node].copy()
         gone: list[Victim] = []
-        stayed: list[Victim] = []
+        stayed = False
         for victim in victims:
+            if victim.held.is_in({other.id for other in gone}):
+                continue
             others = [other for other in gone if other.held.whole is not victim.held]
             if self._eligible.may_go(victim, others):
                 for pod in gone if len(others) < len(gone) else ():
@@ -206,11 +209,12 @@ class Cheapest:
                 if self._fits(trial):
                     break
             else:
-                stayed.append(victim)
+                stayed = True
         else:
-            first = [v for v in stayed if self._eligible.may_go(v, ())] if again else []
-            rest = [v for v in victims if v not in first]
-            return self._choose(node, [*first, *rest], again=False) if first else None
+            if not (again and stayed and gone):
+                return None
+            most = sorted(victims, key=lambda victim: -victim.held.given_milli(node))
+            return self._choose(node, most, again=False)
         for victim in gone[-2::-1]:
             self._move(trial, victim, back=True)
             if self._fits(trial):

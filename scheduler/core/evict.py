@@ -143,27 +143,27 @@ class Search:
         return self._is_lawful(*self._flavors)
 
     def _free_quota_of(self, flavor: FlavorId, eligible: Eligible) -> bool:
-        """The least harmful first. Where that is not enough, once more: who had to stay for who
-        went before goes first."""
-        first: list[Victim] = []
-        for _ in range(_TRIES):
-            mark, stayed = self._soon.checkpoint(), list[Victim]()
-            before = dict(self._taken)
-            for victim in chain(first, eligible.with_flavor(flavor)):
+        """The least harmful first. Where some had to stay for who went before, and it is not
+        enough, once more: who gives most goes first."""
+        victims = list(eligible.with_flavor(flavor))
+        most = sorted(victims, key=lambda victim: -victim.held.amounts[flavor])
+        mark, before = self._soon.checkpoint(), set(self._taken)
+        for order in (victims, most):
+            stayed = False
+            for victim in order:
                 if victim.held.is_in(self._taken):
                     continue
                 if not eligible.may_go(victim, ()):
-                    stayed.append(victim)
+                    stayed = True
                 elif victim.rule is PreemptRule.PRIORITY or not self._must_be_own(flavor):
                     self._evict(victim)
                     if self._is_lawful(flavor):
                         return True
+            if not stayed or self._taken.keys() == before:
+                return False
             self._soon.rollback(mark)
             for victim in [v for v in self._taken.values() if v.id not in before]:
                 self._count(victim, gone=False)
-            first = [victim for victim in stayed if eligible.may_go(victim, ())]
-            if not first:
-                break
         return False
 
     def _free_reserved(self, places: Sequence[Place]) -> bool:

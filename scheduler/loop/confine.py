@@ -38,9 +38,9 @@ logger = logging.getLogger(__name__)
 ACTOR = "system:dispatcher"
 EVERY = timedelta(minutes=10)
 """How often each is looked at."""
-AGAIN = timedelta(seconds=15)
-"""How soon after something failed that may be applied in part: a changed quota is in force within
-a minute where a cluster answers, though it erred once."""
+AGAIN = tuple(timedelta(seconds=each) for each in (15, 15, 30, 60, 120, 240))
+"""How soon, after so many failures in a row, what may be applied in part is tried again: a changed
+quota is in force within a minute where a cluster answers, though it erred once or twice."""
 MOST = 8
 """Of one cluster at once: a start waits for them."""
 MOST_DRIFTS = 20
@@ -97,8 +97,8 @@ def doubt(*, cluster_id: UUID, project_id: UUID, fault: Fault) -> None:
 def follow() -> int:
     """Have those looked at soon of which something else is wanted than was applied, as after a
     quota has changed; how many. Of the others note which quotas that was found with, where those
-    are others than before. What failed the last time is tried again anyhow."""
-    known = Confinement.objects.filter(error="", checked_at__isnull=False)
+    are others than before. What may be applied in part is tried again anyhow."""
+    known = Confinement.objects.filter(Q(error="") | ~Q(digest=""), checked_at__isnull=False)
     projects: dict[UUID, dict[UUID, str]] = defaultdict(dict)
     applied = {}
     for row in known.select_related("project"):
@@ -128,13 +128,15 @@ WHERE c.id = u.id AND c.digest = u.digest AND c.error = ''
 
 def is_due(*, at: datetime) -> Q:
     """Of confinements: to be looked at."""
-    failed = Q(digest="", checked_at__lt=at - AGAIN) & ~Q(error="")
-    return Q(checked_at=None) | Q(checked_at__lt=at - EVERY) | failed
+    due = Q(checked_at=None) | Q(checked_at__lt=at - EVERY)
+    for count, wait in enumerate(AGAIN, 1):
+        due |= Q(failed_count=count, digest="", checked_at__lt=at - wait)
+    return due
 
 
 def check(*, port: ClusterPort, cluster_id: UUID, at: Callable[[], datetime]) -> Batch:
     """Look at up to MOST of the cluster's, those first that nobody has looked at the longest.
-    Taken are those of which it came to something: where all fail, the turn is over."""
+    Taken are those of which it came to something."""
     known = list(
         Confinement.objects.filter(is_due(at=at()), cluster_id=cluster_id)
         .select_related("cluster", "project")
@@ -207,6 +209,7 @@ def _store(
             drifted_at=row.drifted_at,
             repaired_at=row.repaired_at,
             error=row.error,
+            failed_count=F("failed_count") + 1 if row.error else 0,
             **({} if row.error else {"quotas": due.quotas}),
         )
         if stored and repaired:

@@ -14,8 +14,9 @@ class Confinement(Row):
     found to differ from that the last time that anything did, with the fields of
     `clusters.confinement.Drift`; it was found at `drifted_at`, and put right at `repaired_at`,
     None while it stands. `error` is why it could not be applied or looked at the last time, ""
-    when it could. `quotas` has, by flavor's id, the version of each of the project's quotas with
-    which what is wanted was last worked out and found to be what is applied.
+    when it could, and `failed_count` how often in a row it could not. `quotas` has, by flavor's
+    id, the version of each of the project's quotas with which what is wanted was last worked out
+    and found to be what is applied.
     """
 
     cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="confinements")
@@ -27,6 +28,7 @@ class Confinement(Row):
     drifted_at = models.DateTimeField(null=True, blank=True)
     repaired_at = models.DateTimeField(null=True, blank=True)
     error = models.CharField(max_length=500, blank=True)
+    failed_count = models.IntegerField(default=0, db_default=0)
     quotas = models.JSONField(default=dict, db_default={}, blank=True)
 
     class Meta:

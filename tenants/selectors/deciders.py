@@ -3,11 +3,10 @@ step by another person whose role is of its level (ADR 0110)."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from uuid import UUID
 
 from tenants import access
-from tenants.access import ROLE_ACTIONS, Action, Actor
+from tenants.access import ROLE_ACTIONS, Action, Actor, Lent
 from tenants.approval import Level, Step
 from tenants.models import Delegation, Member, QuotaRequest, Role, User
 from tenants.selectors.chains import Chain
@@ -26,9 +25,8 @@ class Standing:
     is_own: bool = False
 
 
-def standing(*, actor: Actor, request: QuotaRequest, chain: Chain, at: datetime) -> Standing:
-    """Of somebody who sees the request. Their own role goes before those that they are lent
-    then."""
+def standing(*, actor: Actor, request: QuotaRequest, chain: Chain, lent: Lent) -> Standing:
+    """Of somebody who sees the request. Their own role goes before those that they are `lent`."""
     if Action.DECIDE_REQUEST not in actor.ceiling:
         return Standing(refused="A token decides nothing.")
     asker = request.requested_by
@@ -46,7 +44,6 @@ def standing(*, actor: Actor, request: QuotaRequest, chain: Chain, at: datetime)
         own = Standing(refused="Your role does not permit to decide it.")
     if not own.refused:
         return own
-    lent = actor.lent(at=at)
     for approver, roles in lent.items():
         if approver.id in chain.deciders:
             whom = approver.get_username()

@@ -13,7 +13,7 @@ from tenants.models import Member, Project, Role, Scope, Tenant, Token
 
 
 def tenants(*, actor: Actor) -> QuerySet[Tenant]:
-    """Tenants the actor has a role in, and those above a project of theirs; order them by id."""
+    """As `access.tenants_for_actor`; order them by id."""
     return access.tenants_for_actor(actor).select_related("queue_changed_by")
 
 

@@ -16,7 +16,7 @@ from tenants.selectors.chains import Chain
 
 def deciders(request: QuotaRequest, chain: Chain, *, at: datetime) -> list[User]:
     """Who may take the step that is due then, by a role of their own or for somebody: of these
-    only who sees the project still. Three queries, and one each for who stands in."""
+    only who sees the project still. Two queries, and up to two for each who stands in."""
     own, others = of_steps.able(
         members=of_steps.members(),
         delegations=delegations.live(at=at),

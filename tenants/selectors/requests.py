@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
+from types import MappingProxyType
 from uuid import UUID
 
 from django.db.models import (
@@ -20,7 +21,7 @@ from django.db.models.functions import Coalesce
 
 from controlplane.kernel.errors import NotFound
 from tenants import access, pricing
-from tenants.access import Action, Actor
+from tenants.access import Action, Actor, Lent
 from tenants.models import Grant, Project, Quota, QuotaRequest
 from tenants.selectors import chains, deciders, prices, tree
 from tenants.selectors.beside import Beside, beside
@@ -181,8 +182,8 @@ def open_lines(
 ) -> tuple[QuotaRequestLine, ...]:
     """What waits for an answer, oldest first: before others the actor's own, and where they may
     decide by a role of theirs; `detailed` with its steps, what it would cost and what was asked
-    for with it. Five queries, or ten, one where nothing waits; two more where the actor stands in,
-    one where several were asked for at once."""
+    for with it. Four queries, or nine, one where nothing waits, and the actor's own of the tree
+    and of what they are lent; one more where several were asked for at once."""
     rows = access.for_actor(QuotaRequest.objects.filter(decision=""), actor=actor)
     decided = Project.objects.filter(access.visible_projects(actor, Action.DECIDE_REQUEST))
     theirs = Q(requested_by=actor.user) | Q(project__in=decided.values("id"))
@@ -202,7 +203,7 @@ def open_lines(
             cost=costs.get(row.id),
             chain=of[row.id],
             steps=steps.get(row.id, ()),
-            at=at,
+            lent=actor.lent(at=at),
             others=others.get(row.id, ()),
         )
         for row in found
@@ -228,15 +229,15 @@ def decided_lines(
 
 
 def to_decide_count(*, actor: Actor, at: datetime) -> int:
-    """Of the oldest hundred open requests, those that the actor may decide then. Two queries, one
-    where they decide nothing, one more where they stand in for somebody."""
+    """Of the oldest hundred open requests, those that the actor may decide then. Two queries,
+    none where they decide nothing, and the actor's own of what they are lent."""
     lent = actor.lent(at=at)
     if not lent and not any(role.role in deciders.DECIDING for role in actor.memberships):
         return 0
     action = Action.VIEW if lent else Action.DECIDE_REQUEST
     waiting = open_chains(actor=actor, action=action, most=MOST_OPEN)
     return sum(
-        not deciders.standing(actor=actor, request=row, chain=chain, at=at).refused
+        not deciders.standing(actor=actor, request=row, chain=chain, lent=lent).refused
         for row, chain in waiting
     )
 
@@ -259,13 +260,13 @@ def _line(
     cost: Cost | None = None,
     chain: Chain | None = None,
     steps: tuple[StepLine, ...] = (),
-    at: datetime | None = None,
+    lent: Lent = MappingProxyType({}),
     others: tuple[Beside, ...] = (),
 ) -> QuotaRequestLine:
-    """`chain`, `steps` and `at`, the moment, are of one that is open."""
+    """`chain`, `steps` and what the actor is `lent` are of one that is open."""
     standing = None
-    if chain is not None and at is not None:
-        standing = deciders.standing(actor=actor, request=row, chain=chain, at=at)
+    if chain is not None:
+        standing = deciders.standing(actor=actor, request=row, chain=chain, lent=lent)
     for_whom = standing.on_behalf_of if standing else None
     return QuotaRequestLine(
         id=row.id,

@@ -37,7 +37,7 @@ def step_lines(
     at: datetime,
 ) -> dict[UUID, tuple[StepLine, ...]]:
     """The steps of requests, by their chains, and who may take them then. Three queries,
-    five where somebody stands in, none without requests."""
+    none without requests."""
     if not requests:
         return {}
     able, for_others = deciders.members(), delegations.live(at=at)

@@ -40,10 +40,10 @@ def authorize(*, actor: Actor, request: QuotaRequest, chain: Chain, at: datetime
     NotAllowed where it is not theirs, which tells of a delegation that is over."""
     project = request.project
     access.authorize(actor, Action.VIEW, project=project)
-    found = deciders.standing(actor=actor, request=request, chain=chain, at=at)
+    lent = {} if actor.token else access.lent_to(actor.user, at=at)  # as it is under the lock
+    found = deciders.standing(actor=actor, request=request, chain=chain, lent=lent)
     if not found.refused:
         return found.on_behalf_of
-    lent = actor.lent(at=at)
     if request.requested_by_id != actor.user.id and not access.allowed(
         actor, Action.DECIDE_REQUEST, project=project
     ):

@@ -1,5 +1,6 @@
-"""Every route of the back office: staff look, nobody else gets anything, whatever their roles, and
-nothing that is posted there changes an object."""
+"""Every route of the back office: staff look, and nobody else gets anything, whatever their roles.
+Only users have forms there; a form that is not filled in, and an action on what is listed, change
+nothing."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -95,24 +95,6 @@ def small(
             [("r1", "w", "reclaim")],
             id="a borrower before its own work",
         ),
-        pytest.param(
-            [queue("a", h100=5), queue("b", h100=Quota(1, borrow=None))],
-            [
-                runs("own", "a", "n1/0", "n1/1", priority=9),
-                runs("r1", "b", "n2/0"),
-                runs("r2", "b", "n2/1", "n2/2", "n2/3"),
-            ],
-            job("w", "a", pods(gpus=2)),
-            [("r2", "w", "reclaim")],
-            id="the one that is enough, where the least harmful one would have it stay",
-        ),
-        pytest.param(
-            [queue("a", h100=3), queue("b", h100=Quota(1, borrow=None))],
-            [runs("r1", "b", "n2/0"), runs("r2", "b", "n2/1", "n2/2", "n2/3")],
-            job("w", "a", pods(gpus=2)),
-            [("r2", "w", "reclaim")],
-            id="the same for quota alone, with room on another node",
-        ),
     ],
 )
 def test_it_evicts(

@@ -345,7 +345,7 @@ def test_what_is_wanted_by_now_is_applied_where_drift_is_only_told(stage: Stage)
     assert Row.objects.get().drift == []
 
 
-def test_what_can_not_be_looked_at_says_why_and_waits_for_its_turn(stage: Stage) -> None:
+def test_what_can_not_be_looked_at_says_why(stage: Stage) -> None:
     stage.started()
     stage.port.fails("confine", Fault.CONFLICT)
     assert look(stage) == 0

@@ -42,15 +42,44 @@ def test_what_failed_is_tried_again_within_the_minute(stage: Stage) -> None:
     assert look(stage) == 0
     assert Confinement.objects.get().error
     assert confine.follow() == 0
-    soon = NEXT + confine.AGAIN
-    assert look(stage, at=soon) == 0  # not before that has passed
-    assert stage.port.calls["confine"] == 2
     second = timedelta(seconds=1)
-    assert look(stage, at=soon + second) == 0  # and fails again
-    assert look(stage, at=soon + second + confine.AGAIN + second) == 1
+    first, then = confine.AGAIN[:2]
+    assert look(stage, at=NEXT + first) == 0  # not before that has passed
+    assert stage.port.calls["confine"] == 2
+    assert look(stage, at=NEXT + first + second) == 0  # and fails again
+    assert look(stage, at=NEXT + first + second + then + second) == 1
     assert wall(stage) == {"nvidia.com/gpu": 4}
-    assert not Confinement.objects.get().error
-    assert 2 * (confine.AGAIN + second) < timedelta(minutes=1)
+    row = Confinement.objects.get()
+    assert (row.error, row.failed_count) == ("", 0)
+    assert first + then + 2 * second < timedelta(minutes=1)
+
+
+def test_what_fails_again_and_again_is_tried_less_and_less_often(stage: Stage) -> None:
+    stage.started()
+    set_quota(4000)
+    confine.follow()
+    stage.port.fails("confine", Fault.SERVER)
+    second, at = timedelta(seconds=1), NEXT
+    for wait in (*confine.AGAIN, confine.EVERY, confine.EVERY):
+        tried = stage.port.calls["confine"]
+        look(stage, at=at)
+        assert stage.port.calls["confine"] == tried + 1
+        look(stage, at=at + wait)
+        assert stage.port.calls["confine"] == tried + 1
+        at += wait + second
+
+
+def test_a_change_is_followed_though_a_look_has_failed(stage: Stage) -> None:
+    Cluster.objects.update(repair_drift=False)
+    stage.started()
+    stage.port.fails("look", Fault.SERVER, times=1)
+    look(stage)
+    assert Confinement.objects.get().error
+    assert confine.follow() == 0
+    set_quota(4000)
+    assert confine.follow() == 1
+    assert look(stage) == 1
+    assert wall(stage) == {"nvidia.com/gpu": 4}
 
 
 def test_a_look_alone_that_failed_waits_for_its_turn(stage: Stage) -> None:
@@ -95,7 +124,7 @@ def test_a_change_is_told_until_it_is_applied(stage: Stage) -> None:
     [(_, error)] = lagging(changed)
     assert error
     stage.port.trouble.clear()
-    look(stage, at=NEXT + 2 * confine.AGAIN)
+    look(stage, at=NEXT + 2 * confine.AGAIN[0])
     assert lagging(changed) == []
 
 

@@ -94,6 +94,8 @@ def test_tenants_are_seen_from_below_and_above(cast: Cast) -> None:
 
     assert seen(actor_for(user=cast.cleo)) == {"Speech Lab", "Robots", "Vision Lab"}
     assert seen(actor_for(user=cast.ada)) == {"Vision Lab", "Robots"}
+    factories.member(cast.vik, Role.VIEWER, at=factories.tenant("Drones", parent=cast.speech))
+    assert seen(actor_for(user=cast.vik)) == {"Vision Lab", "Robots", "Drones", "Speech Lab"}
     assert seen(by_token(cast.ada, Scope.READ, project=cast.detection)) == {"Vision Lab"}
 
 

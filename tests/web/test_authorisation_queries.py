@@ -1,4 +1,5 @@
-"""To know who asks, and what they may do, costs any page three queries each, whoever they are."""
+"""To know who asks, and what they may do, costs any page three queries each, whoever they are; but
+for pages that tell what somebody else may do. The rows that a page is of are read at the door."""
 
 import sys
 from collections import Counter
@@ -36,13 +37,13 @@ OF_OTHERS = {"/service-accounts/": 2}
 
 
 def said_by(frame: FrameType | None) -> str:
-    """What the query is for that is sent there; "page" is what the page tells of, for which there
-    would be one of the same kind if all might see all: its own row is read at the door, too."""
+    """What the query is for that is sent there: who asks, what they may do, at the "door" a row
+    that the page is of, or what else it tells of."""
     while frame is not None:
         file, function = frame.f_code.co_filename, frame.f_code.co_name
         for (path, only), what in SAID_BY.items():
             if file.endswith(path) and only in {"", function}:
-                return "page" if function.endswith("_or_404") else what
+                return "door" if function.endswith("_or_404") else what
         frame = frame.f_back
     return "page"
 
@@ -98,6 +99,7 @@ def test_three_queries_are_enough(
             of_others = next((more for path, more in OF_OTHERS.items() if path in url), 0)
             assert found["who"] <= MOST, (who, url, found)
             assert found["may"] <= MOST + of_others, (who, url, found)
+            assert found["door"] <= 1, (who, url, found)
             if not of_others:
                 seen |= found
     assert (seen["who"], seen["may"]) == ((3, 3) if asked_of else (2, 3))
