@@ -20,7 +20,7 @@ from controlplane.kernel import statements
 from controlplane.kernel.errors import NotAllowed, NotFound
 from tenants import ancestry
 from tenants.ancestry import Parents
-from tenants.models import Member, Project, Role, Scope, Tenant, Token, User
+from tenants.models import Delegation, Member, Project, Role, Scope, Tenant, Token, User
 
 type Place = Project | Tenant | None
 """Where somebody has a role, or something is said of; None is the whole fleet."""
@@ -142,10 +142,9 @@ class Actor:
         )
 
     def lent(self, *, at: datetime) -> Lent:
-        """Those in whose place they decide by delegations that hold when it is first asked. One
-        query an actor, none of a token, which decides nothing."""
+        """As `lent_to` when it is first asked, one query an actor."""
         if not self._lent:
-            self._lent.append({} if self.token else lent_to(self.user, at=at))
+            self._lent.append(lent_to(self, at=at))
         return self._lent[0]
 
     @cached_property
@@ -168,7 +167,7 @@ class Actor:
 
     def tenants_below(self, tenant_id: UUID) -> list[UUID]:
         """The tenant and all those that have it above them."""
-        return [each for each in self.tenant_parents if tenant_id in self.tenants_above(each)]
+        return ancestry.below(tenant_id, parents=self.tenant_parents)
 
     def roles_at(self, *, tenant_id: UUID, project_id: UUID | None = None) -> frozenset[Role]:
         """The roles held at that place: its own, inherited and fleet-wide."""
@@ -202,6 +201,10 @@ class Actor:
             if not mine.isdisjoint(self.tenants_above(tenant))
         )
 
+    @property
+    def sees_everywhere(self) -> bool:
+        return bool(self.fleet_roles) and not self.is_bound
+
     @cached_property
     def seen_tenants(self) -> frozenset[UUID]:
         """Those that they have a role in, those below, and those above these and above projects of
@@ -220,14 +223,15 @@ class Actor:
         return any(action in ROLE_ACTIONS[role] for role in self.fleet_roles)
 
 
-def lent_to(user: User, *, at: datetime) -> Lent:
-    """Those who can sign in and let that user decide in their place then. One query."""
+def lent_to(actor: Actor, *, at: datetime) -> Lent:
+    """Those who can sign in and let the actor decide in their place then. One query, none of a
+    token, which decides nothing."""
+    if actor.token is not None:
+        return {}
     rows = Member.objects.filter(
+        Delegation.holds(at=at, way="user__delegations__"),
+        user__delegations__delegate=actor.user,
         user__is_active=True,
-        user__delegations__delegate=user,
-        user__delegations__withdrawn_at=None,
-        user__delegations__from_at__lte=at,
-        user__delegations__until_at__gt=at,
     )
     found: dict[User, list[Member]] = defaultdict(list)
     for each in rows.select_related("user").order_by("user_id", "id"):
@@ -277,17 +281,15 @@ def for_actor[M: Model](
 
 
 def tenants_for_actor(actor: Actor) -> QuerySet[Tenant]:
-    """Tenants the actor has a role in, those below, and those above these and above a project of
-    theirs."""
-    if actor.fleet_roles and not actor.is_bound:
+    """All of them to a role in the whole fleet, else `seen_tenants`."""
+    if actor.sees_everywhere:
         return Tenant.objects.all()
     return Tenant.objects.filter(id__in=actor.seen_tenants)
 
 
 def sees_tenant(actor: Actor, tenant: Tenant) -> bool:
     """Whether it is one of these."""
-    everywhere = actor.fleet_roles and not actor.is_bound
-    return bool(everywhere) or tenant.id in actor.seen_tenants
+    return actor.sees_everywhere or tenant.id in actor.seen_tenants
 
 
 def allowed(

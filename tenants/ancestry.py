@@ -34,3 +34,8 @@ def ancestors(tenant_id: UUID | None, *, parents: Parents) -> Iterator[UUID]:
     while tenant_id is not None:
         yield tenant_id
         tenant_id = parents.get(tenant_id)
+
+
+def below(tenant_id: UUID, *, parents: Parents) -> list[UUID]:
+    """The tenant and all those that have it above them."""
+    return [each for each in parents if tenant_id in ancestors(each, parents=parents)]

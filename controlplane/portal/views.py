@@ -29,7 +29,6 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from controlplane.api.auth import actor_of
 from controlplane.demo import logins
 from controlplane.kernel import clock
 from controlplane.kernel.forms import StrictForm, no_fields
@@ -216,6 +215,7 @@ def back_office_sign_in(request: HttpRequest) -> HttpResponse:
 
 def back_office_password(request: HttpRequest) -> HttpResponse:
     """Their own, in place of Django's page, which tells nobody."""
-    before = User.objects.get(pk=actor_of(request).user.pk)  # not the one that the form changes
+    # Read anew: the form changes the one of the request.
+    before = User.objects.filter(username=request.user.get_username()).first()
     with password_told(request, before):
         return admin.site.password_change(request)

@@ -197,7 +197,8 @@ class Cheapest:
         gone: list[Victim] = []
         stayed = False
         for victim in victims:
-            if victim.held.is_in({other.id for other in gone}):
+            whole = victim.held.whole
+            if whole is not None and any(other.held is whole for other in gone):
                 continue
             others = [other for other in gone if other.held.whole is not victim.held]
             if self._eligible.may_go(victim, others):

@@ -145,12 +145,12 @@ class Search:
     def _free_quota_of(self, flavor: FlavorId, eligible: Eligible) -> bool:
         """The least harmful first. Where some had to stay for who went before, and it is not
         enough, once more: who gives most goes first."""
-        victims = list(eligible.with_flavor(flavor))
-        most = sorted(victims, key=lambda victim: -victim.held.amounts[flavor])
         mark, before = self._soon.checkpoint(), set(self._taken)
-        for order in (victims, most):
-            stayed = False
-            for victim in order:
+        for again in (False, True):
+            victims, stayed = eligible.with_flavor(flavor), False
+            if again:
+                victims = iter(sorted(victims, key=lambda each: -each.held.amounts[flavor]))
+            for victim in victims:
                 if victim.held.is_in(self._taken):
                     continue
                 if not eligible.may_go(victim, ()):

@@ -56,8 +56,7 @@ def told(book: Book, flavor: Flavor, owner: Project | Tenant) -> tuple[str, ...]
 
 
 def _below(tenant: Tenant) -> Sequence[Project]:
-    parents = ancestry.parents()
-    tenants = [id for id in parents if tenant.id in ancestry.ancestors(id, parents=parents)]
+    tenants = ancestry.below(tenant.id, parents=ancestry.parents())
     return list(Project.objects.filter(tenant__in=tenants).order_by("name", "id"))
 
 

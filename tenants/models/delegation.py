@@ -38,6 +38,13 @@ class Delegation(Row):
             ),
         ]
 
+    @staticmethod
+    def holds(*, at: datetime, way: str = "") -> Q:
+        """That it is not withdrawn and it is its time; of rows from which `way` leads to it."""
+        return Q(
+            (f"{way}withdrawn_at", None), (f"{way}from_at__lte", at), (f"{way}until_at__gt", at)
+        )
+
     def state(self, *, at: datetime) -> str:
         """Withdrawn, ended, later or live."""
         if self.withdrawn_at is not None:

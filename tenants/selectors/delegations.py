@@ -28,11 +28,7 @@ def given(*, actor: Actor, id: UUID) -> Delegation:
 def live(*, at: datetime) -> Sequence[Delegation]:
     """Those that hold then, where both can sign in. One query."""
     rows = Delegation.objects.filter(
-        withdrawn_at=None,
-        from_at__lte=at,
-        until_at__gt=at,
-        approver__is_active=True,
-        delegate__is_active=True,
+        Delegation.holds(at=at), approver__is_active=True, delegate__is_active=True
     )
     return list(rows.select_related("approver", "delegate").order_by("id"))
 

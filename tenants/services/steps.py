@@ -40,7 +40,7 @@ def authorize(*, actor: Actor, request: QuotaRequest, chain: Chain, at: datetime
     NotAllowed where it is not theirs, which tells of a delegation that is over."""
     project = request.project
     access.authorize(actor, Action.VIEW, project=project)
-    lent = {} if actor.token else access.lent_to(actor.user, at=at)  # as it is under the lock
+    lent = access.lent_to(actor, at=at)  # not what it was before the lock
     found = deciders.standing(actor=actor, request=request, chain=chain, lent=lent)
     if not found.refused:
         return found.on_behalf_of

@@ -16,8 +16,8 @@ def reclaim(held: list[int], *, over: int, asks: int, elsewhere: int = 0) -> Out
         runs(f"r{nth}", "b", *(next(devices) for _ in range(count)), since_s=100)
         for nth, count in enumerate(held, 1)
     ]
-    guaranteed = queue("b", h100=Quota(sum(held) - over, borrow=None))
-    queues = [queue("a", h100=over), guaranteed]
+    borrows = queue("b", h100=Quota(sum(held) - over, borrow=None))
+    queues = [queue("a", h100=over), borrows]
     pending = [job("w", "a", pods(gpus=asks))]
     return decide(snapshot(nodes=nodes, queues=queues, holding=holding, pending=pending))
 

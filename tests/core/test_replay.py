@@ -187,7 +187,7 @@ def test_of_whom_all_is_refused_no_wait_is_told() -> None:
     otherwise = dict.fromkeys(each.pending.id for each in arrivals[:2])
     found = play(fleet(), fleet(), arrivals, otherwise=otherwise)
     of_a = of(found, A)
-    assert (of_a.arrivals_count, of_a.refused_count) == (2, 2)
+    assert (of_a.arrivals_count, of_a.refused_count, of_a.cut_count) == (2, 2, 0)
     assert of_a.before == of_a.after == Waits(0, 0, 0, 0)
     assert of_a.use_before.used_milli_s
     assert of_a.use_after == Use({}, {})
