@@ -3,7 +3,7 @@
 Kept from one plan to the next and changed by what has changed, so that no plan walks over all.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Sequence
 
 from scheduler.core.elastic import gives_back, surplus
 from scheduler.core.snapshot import HoldingView
@@ -18,7 +18,9 @@ class Holders:
         self._elastic: dict[WorkloadId, HoldingView] = {}
         self._moving: dict[WorkloadId, HoldingView] = {}
         self._arrays: dict[WorkloadId, HoldingView] = {}
-        self._evictable: dict[tuple[ProjectId, FlavorId, int], int] = {}
+        self._rows: dict[tuple[ProjectId, FlavorId, int], int] = {}
+        self._groups: list[tuple[ProjectId, FlavorId, int]] = []
+        self._counts: list[int] = []
         self.follow(gone=(), come=holding)
 
     def follow(self, *, gone: Iterable[HoldingView], come: Iterable[HoldingView]) -> None:
@@ -59,24 +61,26 @@ class Holders:
         return self._arrays.values()
 
     @property
-    def evictable(self) -> Mapping[tuple[ProjectId, FlavorId, int], int]:
-        """By project, flavor and priority: how many devices work holds that may be evicted some
-        day, or pods of it, counting a pod without devices as one, and one that may go by itself or
-        with its workload twice."""
-        return self._evictable
+    def groups(self) -> Sequence[tuple[ProjectId, FlavorId, int]]:
+        """The project, flavor and priority of work that may be evicted some day, or pods of it:
+        each once, with those of whom nobody is left. New ones come last, so what was made of the
+        others stays true."""
+        return self._groups
+
+    @property
+    def counts(self) -> Sequence[int]:
+        """Of each of the `groups`: how many devices they hold, counting a pod without devices as
+        one, and one that may go by itself or with its workload twice."""
+        return self._counts
 
     def _count(self, held: HoldingView, sign: int) -> None:
         if held.releasing:
             return
         pods = (*held.placements, *surplus(held)) if held.preemptible else surplus(held)
         for placement in pods:
-            devices = len(placement.spans) or 1
-            _add(self._evictable, (held.project, placement.flavor, held.priority), sign * devices)
-
-
-def _add[K](counts: dict[K, int], key: K, more: int) -> None:
-    count = counts.get(key, 0) + more
-    if count:
-        counts[key] = count
-    else:
-        del counts[key]
+            group = held.project, placement.flavor, held.priority
+            row = self._rows.setdefault(group, len(self._groups))
+            if row == len(self._groups):
+                self._groups.append(group)
+                self._counts.append(0)
+            self._counts[row] += sign * (len(placement.spans) or 1)

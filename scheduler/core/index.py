@@ -105,7 +105,7 @@ class Pool:
     def twin(self) -> "Pool":
         """Another with the same in it."""
         twin = copy(self)
-        twin._entries, twin._come, twin._gone = list(self.entries), [], []
+        twin._entries, twin._come, twin._gone = self._entries[:], self._come[:], self._gone[:]
         return twin
 
     def ranks(self, level: int, cpu_milli: int) -> Iterator[int]:
@@ -212,15 +212,20 @@ class Index:
     def twin(self, rooms: Mapping[NodeId, Room]) -> "Index":
         """Another over these rooms of the same nodes; those that are not as here have to be
         renewed."""
-        twin = copy(self)
-        twin._pools = [pool.twin() for pool in self._pools]
-        twin._numbers, twin._of_flavor = dict(self._numbers), {}
-        twin._alike, twin._slots = dict(self._alike), self._slots[:]
-        twin._entries, twin._hardware = self._entries[:], self._hardware[:]
+        twin = self.beside()
         twin.rooms = [rooms[node] for node in self._places]
         for room, like in zip(twin.rooms, self.rooms, strict=True):
             room.rank = like.rank
         return twin
+
+    def beside(self) -> "Index":
+        """Another over the same rooms; each that is to be another one has to be renewed."""
+        beside = copy(self)
+        beside.rooms, beside._pools = self.rooms[:], [pool.twin() for pool in self._pools]
+        beside._numbers, beside._of_flavor = dict(self._numbers), {}
+        beside._alike, beside._slots = dict(self._alike), self._slots[:]
+        beside._entries, beside._hardware = self._entries[:], self._hardware[:]
+        return beside
 
     def extend(self, rooms: Iterable[tuple[ClusterId, Room]]) -> None:
         """With rooms of more nodes, all usable, after those that there are; in this one alone,
@@ -241,8 +246,9 @@ class Index:
         self._enter(rank, self._levels(room) if usable else [])
 
     def renew(self, room: Room, *, usable: bool) -> None:
-        """Its node may have changed too."""
+        """Its node may have changed too, and the room be another than before."""
         rank = self._places[room.node.id]
+        self.rooms[rank] = room
         room.rank = rank if usable else -1
         if self._hardware[rank] is not room.devices:
             self._hardware[rank] = room.devices

@@ -8,6 +8,7 @@ then to nodes with the fewest empty devices.
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache
 
 from scheduler.core import mig
 from scheduler.core.domains import Domain
@@ -56,7 +57,7 @@ def _sum_milli(pools: tuple[Pool, ...], flavor: FlavorView) -> int:
     for pool in pools:
         if pool.free is Free.MASK:
             for taken, devices in pool.levels():
-                total += devices * len(_free_starts(flavor, taken)) * ONE_MILLI
+                total += devices * _free_starts(flavor.model, flavor.profile, taken) * ONE_MILLI
         elif pool.free is Free.EMPTY or pool.free is Free.SLICES:
             total += pool.total * ONE_MILLI
         else:
@@ -76,7 +77,9 @@ def largest_free_milli(*, draft: Draft, cluster: ClusterId, flavor: FlavorView) 
     largest = 0
     for pool in draft.index.pools_for(cluster=cluster, flavor=flavor):
         if pool.free is Free.MASK:
-            here = max((len(_free_starts(flavor, taken)) for taken, _ in pool.levels()), default=0)
+            masks = (taken for taken, _ in pool.levels())
+            starts = (_free_starts(flavor.model, flavor.profile, taken) for taken in masks)
+            here = max(starts, default=0)
         else:
             here = pool.largest()
         if flavor.kind is FlavorKind.SHARE and pool.free is Free.EMPTY:
@@ -128,6 +131,8 @@ def candidates(
         yield from ranks(level, pod_set.cpu_milli)
 
 
-def _free_starts(flavor: FlavorView, taken: int) -> list[int]:
-    spans = mig.legal_spans(model=flavor.model, profile=flavor.profile)
-    return [span.start for span in spans if not mig.mask(span) & taken]
+@cache
+def _free_starts(model: str, profile: str, taken: int) -> int:
+    """On how many starts of a device a slice may begin."""
+    spans = mig.legal_spans(model=model, profile=profile)
+    return sum(not mig.mask(span) & taken for span in spans)

@@ -95,8 +95,8 @@ class World:
         beside._nodes, beside._shut, beside._behind = self._nodes | nodes | new, set(), set(nodes)
         beside._cut = {}
         own = {id: self._rooms[id].copy(node=node) for id, node in nodes.items()}
-        beside._rooms = self._rooms | own | {id: Room(node=node) for id, node in new.items()}
-        beside._index = index.twin(beside._rooms)
+        beside._rooms = {**self._rooms, **own, **{id: Room(node=node) for id, node in new.items()}}
+        beside._index = index.beside()
         if more:
             beside._index.extend((cluster, beside._rooms[node.id]) for cluster, node in more)
         return beside

@@ -6,11 +6,15 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scheduler.core.cohorts import FLEET
 from scheduler.core.demand import Demand
 from scheduler.core.elastic import gives_back
 from scheduler.core.holders import Holders
 from scheduler.core.memory import Memory
+from scheduler.core.quota import Book
 from scheduler.core.snapshot import HoldingView, Snapshot
+from scheduler.core.sweep.tree import Quotas
+from scheduler.core.units import FlavorId, ProjectId
 from tests.core.build import node, pods, queue, runs, snapshot
 from tests.core.fleets import snapshots
 from tests.core.test_memory import replaced
@@ -21,7 +25,12 @@ def told(holders: Holders) -> list[object]:
         return sorted(held.id for held in some)
 
     few = [ids(holders.giving), ids(holders.elastic), ids(holders.moving)]
-    return [*few, dict(holders.evictable)]
+    return [*few, evictable(holders)]
+
+
+def evictable(holders: Holders) -> dict[tuple[str, str, int], int]:
+    counts = zip(holders.groups, holders.counts, strict=True)
+    return {group: count for group, count in counts if count}
 
 
 @settings(deadline=None)
@@ -46,23 +55,42 @@ def test_who_may_give_up_pods_alone_counts_for_those() -> None:
     held = runs("w", "a", "n1/0", "n1/1", "n1/2", preemptible=False, priority=5, of=of)
     holders = Holders([held])
     assert [each.id for each in holders.elastic] == ["w"]
-    assert holders.evictable == {("a", "h100", 5): 2}
+    assert evictable(holders) == {("a", "h100", 5): 2}
     holders.follow(gone=[held], come=())
-    assert not holders.evictable
+    assert not evictable(holders)
     assert not holders.elastic
 
 
 def test_a_pod_that_may_go_by_itself_or_with_its_workload_counts_twice() -> None:
     held = runs("w", "a", "n1/0", "n1/1", "n1/2", of=pods(3, least=1))
-    assert Holders([held]).evictable == {("a", "h100", 0): 5}
+    assert evictable(Holders([held])) == {("a", "h100", 0): 5}
 
 
 def test_devices_are_counted_by_priority_and_pods_without_any_as_one() -> None:
     low, high = runs("low", "a", "n1/0", "n1/1"), runs("high", "a", "n1/2", priority=7)
     holders = Holders([low, high, runs("cores", "a", "n1", flavor="cpu")])
-    assert holders.evictable == {("a", "h100", 0): 2, ("a", "h100", 7): 1, ("a", "cpu", 0): 1}
+    assert evictable(holders) == {("a", "h100", 0): 2, ("a", "h100", 7): 1, ("a", "cpu", 0): 1}
     holders.follow(gone=[low], come=())
-    assert holders.evictable == {("a", "h100", 7): 1, ("a", "cpu", 0): 1}
+    assert evictable(holders) == {("a", "h100", 7): 1, ("a", "cpu", 0): 1}
+
+
+def test_a_tree_tells_the_groups_of_whom_it_is_asked_about() -> None:
+    """Of who is in it, of flavors that are there, and anew where they are others than before."""
+    of = snapshot(nodes=[node("n1", gpus=4)], queues=[queue("a", h100=2), queue("b", h100=2)])
+    book = Book(queues=of.queues, flavors=of.flavors)
+    quotas, number = Quotas(of.flavors, book), book.cohorts.number
+    row = [flavor.id for flavor in of.flavors].index(FlavorId("h100"))
+
+    def told(holders: Holders) -> list[list[int]]:
+        return sorted(quotas.groups(holders).tolist())
+
+    first, gone = runs("w", "a", "n1/0", "n1/1", priority=3), runs("x", "none", "n1/2")
+    holders = Holders([first, gone, runs("y", "a", "n1/3", flavor="of no quota")])
+    a, b = number[first.project], number[ProjectId("b")]
+    assert told(holders) == sorted([[a, row, 3, 2], [FLEET, row, 0, 1]])
+    assert told(Holders([runs("z", "b", "n1/3", priority=9)])) == [[b, row, 9, 1]]
+    holders.follow(gone=[gone], come=[runs("z", "b", "n1/3"), runs("v", "a", "n1/2", priority=3)])
+    assert told(holders) == sorted([[a, row, 3, 3], [b, row, 0, 1]])
 
 
 def test_what_is_asked_for_follows_what_comes_and_goes() -> None:

@@ -25,6 +25,8 @@ MOST_PRIORITY = 1 << 40
 _STEP = 1 << 20
 """Between the names of two neighbours, so that others find room between them."""
 _SPARE_CLASSES = 1 << 10
+_SPARE_ROWS = 8
+"""One more for so many, each time that there are too few: they are copied whenever they grow."""
 _MANY = 8
 """Beyond one in so many new rows, it is quicker to sort all anew than to look for places."""
 
@@ -223,7 +225,7 @@ class Backlog:
         more = len(come) - len(self._free)
         if more > 0:
             first = len(self.views)
-            more = max(more, first // 2)
+            more += (first + more) // _SPARE_ROWS
             self.views = np.concatenate((self.views, np.full(more, None)))
             self.ids = np.concatenate((self.ids, np.full(more, None)))
             added = np.full((more, s.WORKLOAD_COLUMNS), s.DECIDED, np.int64)
@@ -244,15 +246,15 @@ class Backlog:
         return rows
 
     def _name(self, come: Sequence[PendingView], rows: Sequence[int]) -> None:
-        names = self._turns_of(map(_id, come))
+        names = self._turns_of(list(map(_id, come)))
         if self._names.add(names, self._turns_of(self._rows)):
             names, rows = self._turns_of(self._rows), list(self._rows.values())
         self.workloads[rows, s.NAME] = list(map(self._names.of.__getitem__, names))
         self._keys[rows] = self._keys_of(rows)
 
-    def _turns_of(self, ids: Iterable[WorkloadId]) -> list[str]:
+    def _turns_of(self, ids: Collection[WorkloadId]) -> Collection[str]:
         """What their turns sort by: the ids of all who queue as what they are."""
-        return [self._turns.get(id, id) for id in ids] if self._turns else list(ids)
+        return [self._turns.get(id, id) for id in ids] if self._turns else ids
 
     def _line_up(self, rows: Sequence[int]) -> None:
         if len(rows) * _MANY > len(self.queue):
@@ -292,7 +294,7 @@ class _Names:
         self.of: dict[str, int] = {}
         self._sorted: list[str] = []
 
-    def add(self, ids: Sequence[str], there: Collection[str]) -> bool:
+    def add(self, ids: Iterable[str], there: Collection[str]) -> bool:
         """Give these numbers, who are some of those that are `there` now; whether all of those had
         to be given new ones."""
         new = [id for id in ids if id not in self.of]

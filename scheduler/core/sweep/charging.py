@@ -248,13 +248,22 @@ def _charge_all(t: Tree, log: Log, flavor: int, member: int, amount: int) -> Non
     at = member
     while at > 0:
         t.ledgers[OVER, flavor, at] += amount
+        t.shares[at] = UNKNOWN
         at = t.members[at, PARENT]
     t.ledgers[GIVERS, flavor, 0] = UNKNOWN
 
 
 @compiled
 def share(f: Flavors, t: Tree, member: int) -> int:
-    """As `share.Shares` has it for one member."""
+    """As `share.Shares` has it for one member. Worked out once for all who ask before it is
+    charged: divisions are most of what a head costs."""
+    if t.shares[member] == UNKNOWN:
+        t.shares[member] = _share(f, t, member)
+    return int(t.shares[member])
+
+
+@compiled
+def _share(f: Flavors, t: Tree, member: int) -> int:
     most = -1
     for flavor in range(f.flavors.shape[0]):
         over = t.ledgers[OVER, flavor, member]

@@ -6,7 +6,6 @@ from typing import NamedTuple
 import numpy as np
 
 from scheduler.core import mig
-from scheduler.core.cohorts import FLEET
 from scheduler.core.draft import Draft
 from scheduler.core.equivalents import Parts
 from scheduler.core.holders import Holders
@@ -26,7 +25,7 @@ from scheduler.core.sweep.hardware import (
     is_by_hand,
 )
 from scheduler.core.sweep.queues import queues
-from scheduler.core.sweep.state import Flavors, Hardware, Log, State, Tree, Unfit, Work
+from scheduler.core.sweep.state import Flavors, Hardware, Ints, Log, State, Tree, Unfit, Work
 from scheduler.core.sweep.tree import MOST, Quotas
 from scheduler.core.units import ClusterId, FlavorId, ProjectId, WorkloadId
 
@@ -83,7 +82,8 @@ def fill(
     if tree.ledgers[s.OVER].max() >= MOST_HARDWARE:
         raise Unfit("more is used than the shares can tell")
     of_flavors = _flavors(flavors, rows, len(clusters), fleet, draft)
-    _note_holders(tree, of_flavors, holders, rows, draft.book.cohorts.number)
+    groups = quotas.groups(holders)
+    _note_holders(tree, of_flavors, groups)
     asked = _asked(backlog, rows, clusters, fleet, free, of_flavors, draft)
     waiting = queues(
         snapshot=snapshot,
@@ -91,9 +91,8 @@ def fill(
         levels=quotas.levels(projects, shares),
         backlog=backlog,
         decided=backlog.rows_of(decided),
-        holders=holders,
+        groups=groups,
         models=1 + int(of_flavors.flavors[:, s.MODEL].max()),
-        rows=rows,
         models_of=of_flavors.flavors[:, s.MODEL],
     )
     made = State(
@@ -107,20 +106,9 @@ def fill(
     return made, Board(backlog, asked.options, flavors, clusters, projects, fleet)
 
 
-def _note_holders(
-    tree: Tree,
-    of_flavors: Flavors,
-    holders: Holders,
-    rows: Mapping[FlavorId, int],
-    number: Mapping[ProjectId, int],
-) -> None:
+def _note_holders(tree: Tree, of_flavors: Flavors, groups: Ints) -> None:
     """Set HOLDERS."""
-    listed = [
-        (rows[flavor], number.get(project, FLEET), count)
-        for (project, flavor, _), count in holders.evictable.items()
-        if flavor in rows
-    ]
-    flavor, member, count = np.array(listed, np.int64).reshape(len(listed), 3).T
+    member, flavor, _, count = groups.T
     models, ledgers = of_flavors.flavors[:, s.MODEL], tree.ledgers
     held = np.zeros((int(models.max()) + 1, ledgers.shape[2]), np.int64)
     np.add.at(held, (models[flavor], member), count)

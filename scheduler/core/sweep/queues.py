@@ -1,17 +1,15 @@
 """The queues of a plan, filled from a snapshot and its backlog."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from scheduler.core.budgets import bound
-from scheduler.core.cohorts import Cohorts
-from scheduler.core.holders import Holders
+from scheduler.core.cohorts import FLEET, Cohorts
 from scheduler.core.snapshot import Snapshot
 from scheduler.core.sweep import state as s
-from scheduler.core.sweep.backlog import MOST_PRIORITY, Backlog
+from scheduler.core.sweep.backlog import Backlog
 from scheduler.core.sweep.state import Ints, Queues
-from scheduler.core.units import FlavorId, ProjectId
 
 
 def queues(
@@ -21,13 +19,13 @@ def queues(
     levels: Ints,
     backlog: Backlog,
     decided: Sequence[int],
-    holders: Holders,
+    groups: Ints,
     models: int,
-    rows: Mapping[FlavorId, int],
     models_of: Ints,
 ) -> Queues:
     """`levels` are those of the backlog's projects. `decided`: rows of it that are in no queue.
-    `models`: columns of `ahead`. `rows`: those of flavors, `models_of` the model of each."""
+    `groups`: of who may be evicted. `models`: columns of `ahead`, `models_of` that of each
+    flavor."""
     projects = list(backlog.projects)
     workloads, queue = backlog.workloads.copy(), backlog.queue
     of_projects = np.zeros((len(projects), s.PROJECT_COLUMNS), np.int64)
@@ -47,7 +45,7 @@ def queues(
     of_projects[:, s.BY_HAND] = [
         project in capped or project not in cohorts.number for project in projects
     ]
-    evictable = _evictable(holders, backlog.projects, of_projects, rows, models_of)
+    evictable = _evictable(groups, of_projects, len(cohorts.paths), models_of)
     return Queues(
         projects=of_projects,
         levels=levels,
@@ -56,6 +54,7 @@ def queues(
         heap=np.zeros(len(projects), np.int64),
         workloads=workloads,
         queue=queue,
+        class_at=workloads[queue, s.CLASS],
         beyond=np.zeros(len(queue), np.int64),
         left=np.zeros(len(queue), np.int64),
         classes=backlog.table.copy(),
@@ -64,23 +63,16 @@ def queues(
     )
 
 
-def _evictable(
-    holders: Holders,
-    row: Mapping[ProjectId, int],
-    projects: Ints,
-    rows: Mapping[FlavorId, int],
-    models_of: Ints,
-) -> Ints:
+def _evictable(groups: Ints, projects: Ints, members: int, models_of: Ints) -> Ints:
     """`Queues.evictable`, of projects that wait, each told its range."""
-    found = [
-        (row[project], rows[flavor], min(priority, MOST_PRIORITY), count)
-        for (project, flavor, priority), count in holders.evictable.items()
-        if project in row and flavor in rows
-    ]
-    table = np.array(found, np.int64).reshape(len(found), 4)
-    table = table[np.argsort(table[:, 0], kind="stable")]
-    sizes = np.bincount(table[:, 0], minlength=len(projects))
+    row_of = np.full(members, s.UNKNOWN)
+    row_of[projects[:, s.MEMBER]] = np.arange(len(projects))
+    row_of[FLEET] = s.UNKNOWN
+    of = row_of[groups[:, s.GROUP_MEMBER]]
+    listed = np.argsort(of, kind="stable")[np.count_nonzero(of < 0) :]
+    sizes = np.bincount(of[listed], minlength=len(projects))
     beyond = projects[:, s.EVICTABLE_BEYOND] = np.cumsum(sizes)
     projects[:, s.EVICTABLE] = beyond - sizes
-    table[:, 1] = models_of[table[:, 1]]
-    return np.ascontiguousarray(table[:, 1:])
+    found: Ints = groups[listed, s.GROUP_FLAVOR :]
+    found[:, s.OF_MODEL] = models_of[found[:, s.OF_MODEL]]
+    return np.ascontiguousarray(found)

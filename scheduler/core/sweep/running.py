@@ -60,7 +60,7 @@ from scheduler.core.sweep.state import (
     entry,
 )
 
-PARTS: Final = "e605fece3ee512cd"
+PARTS: Final = "f4998d8e31a2a6f8"
 
 DONE: Final = -1
 """The answer of `run` when nothing is left; else it is the workload to be decided by hand."""
@@ -74,8 +74,8 @@ def _beyond(q: Queues, at: int, last: int) -> int:
     """Where in the queue, up to its end at `last`, the next of another class comes. Looked for
     once: each round comes by again."""
     if not q.beyond[at]:
-        of, beyond = q.workloads[q.queue[at], CLASS], at + 1
-        while beyond < last and q.workloads[q.queue[beyond], CLASS] == of:
+        of, beyond = q.class_at[at], at + 1
+        while beyond < last and q.class_at[beyond] == of:
             beyond += 1
         q.beyond[at] = beyond
     return int(q.beyond[at])
@@ -86,11 +86,10 @@ def _head(q: Queues, project: int) -> int:
     """The next workload of its queue, or -1."""
     at, beyond = q.projects[project, NEXT], q.projects[project, QUEUE_BEYOND]
     while at < beyond:
-        workload = q.queue[at]
-        if q.classes[q.workloads[workload, CLASS], CLOSED]:
+        if q.classes[q.class_at[at], CLOSED]:
             at = _beyond(q, at, beyond)
             continue
-        if q.workloads[workload, STATE] == WAITING:
+        if q.workloads[q.queue[at], STATE] == WAITING:
             break
         at += 1
     q.projects[project, NEXT] = at

@@ -130,10 +130,11 @@ LEDGERS: Final = 16
 
 
 class Tree(NamedTuple):
-    """Who may use how much, as in `quota` and `share`."""
+    """Who may use how much, as in `quota` and `share`. `shares[member]`: UNKNOWN until asked."""
 
     members: Ints
     ledgers: Ints
+    shares: Ints
 
 
 # projects. Their QUEUE is a range of `queue`, of which NEXT is not yet decided. BY_HAND: none of
@@ -153,6 +154,14 @@ PROJECT_COLUMNS: Final = 8
 OF_MODEL: Final = 0
 OF_PRIORITY: Final = 1
 PODS_OR_DEVICES: Final = 2
+
+# groups: of who may be evicted some day, as `Holders` has them. What comes after the member is as
+# in `evictable`, with the flavor in the place of its model.
+GROUP_MEMBER: Final = 0
+GROUP_FLAVOR: Final = 1
+GROUP_PRIORITY: Final = 2
+GROUP_COUNT: Final = 3
+GROUP_COLUMNS: Final = 4
 
 # levels[project, level]: the member that is compared there, and what its share is followed by.
 COMPARED: Final = 0
@@ -192,7 +201,8 @@ CLASS_COLUMNS: Final = 7
 class Queues(NamedTuple):
     """Who is next, as in `order`. `shut` lists closed classes; `keys[project]` is its head's.
 
-    `beyond` is where in `queue` the next of another class comes, 0 where that is not known yet.
+    `class_at` is the class of who stands there in `queue`, and `beyond` where the next of another
+    one comes, 0 where that is not known yet: a head steps over many, so neither is looked up.
     `left` lists who did not start.
     """
 
@@ -203,6 +213,7 @@ class Queues(NamedTuple):
     heap: Ints
     workloads: Ints
     queue: Ints
+    class_at: Ints
     beyond: Ints
     left: Ints
     classes: Ints
@@ -320,7 +331,8 @@ class State(NamedTuple):
 
 
 GROUPS: Final = (Hardware, Flavors, Tree, Queues, Work, Log)
-_ONE = {"entries", "heap", "queue", "beyond", "left", "shut", "accepted", "counts", "free"}
+_ONE = {"entries", "shares", "heap", "queue", "class_at", "beyond", "left", "shut", "accepted"}
+_ONE |= {"counts", "free"}
 _THREE = {"devices", "wholes", "cuts", "ledgers", "levels", "offers"}
 
 
@@ -341,14 +353,15 @@ BOOL_TYPE: Final = _typeof(True)
 
 
 # Without numba's counts of references to arrays, which would take three quarters of the time: so
-# nothing may make an array. Any: the option has no type.
-_OPTIONS: Any = {"_nrt": False}
-_WITHOUT_COUNTS: Any = njit(**_OPTIONS)
+# nothing may make an array. Nor does anything divide by 0. Any: the options have no type.
+_OPTIONS: Any = {"_nrt": False, "error_model": "numpy"}
+_PART: Any = njit(forceinline=True, **_OPTIONS)
 
 
 def compiled[F: Callable[..., Any]](function: F) -> F:
-    """Part of an `entry`."""
-    return cast(F, _WITHOUT_COUNTS(function))
+    """Part of an `entry`, and put into it: a call would hand over each table as seven numbers or
+    more, which takes longer than most of what is called."""
+    return cast(F, _PART(function))
 
 
 def entry[F: Callable[..., Any]](*types: Any) -> Callable[[F], F]:

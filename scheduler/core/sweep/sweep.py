@@ -18,6 +18,7 @@ from scheduler.core.cohorts import FLEET
 from scheduler.core.guarantees import BORROWED
 from scheduler.core.holders import Holders
 from scheduler.core.order import Left, Why
+from scheduler.core.plan import Admit
 from scheduler.core.preempt import Evictions
 from scheduler.core.reasons import Reason
 from scheduler.core.request import Request
@@ -191,7 +192,7 @@ class Sweep:
         for pending, admit in started:
             self._begun.add(pending, admit)
         if started:
-            self._charge()
+            self._charge(started)
             placed = [place for _, admit in started for place in admit.places]
             self._admission.draft.let_in(holders=placed)
             self._admission.draft.changed()  # which the tables know
@@ -204,25 +205,23 @@ class Sweep:
         request = self._state.work.requests[self._state.queues.classes[of, s.REQUEST]]
         return range(int(request[s.OPTIONS]), int(request[s.OPTIONS_BEYOND]))
 
-    def _charge(self) -> None:
+    def _charge(self, started: Sequence[tuple[PendingView, Admit]]) -> None:
         """All at once: what a project is charged itself tells the use above it, and that of a
         model what is charged there."""
         board, book = self._board, self._admission.draft.book
-        projects = self._state.queues.projects
-        swept = np.flatnonzero(projects[:, s.BY_HAND] == 0)
-        members = projects[swept, s.MEMBER]
+        projects = {pending.project: None for pending, _ in started}
+        rows = [board.backlog.projects[project] for project in projects]
+        members = self._state.queues.projects[rows, s.MEMBER].tolist()
         for row, flavor in enumerate(board.flavors):
             if flavor.kind is FlavorKind.MODEL:
                 continue
-            before = np.array(book.ledger(flavor.id).used, np.int64)
-            more = (self._state.tree.ledgers[s.USED, row] - before)[members]
-            charged = np.flatnonzero(more)
-            for number, amount in zip(
-                swept[charged].tolist(), more[charged].tolist(), strict=True
-            ):
-                project = board.projects[number]
-                book.charge(project=project, flavor=flavor.id, amount_milli=amount)
-                self._shares.charge(project=project, flavor=flavor.id, amount_milli=amount)
+            before = book.ledger(flavor.id).used
+            now = self._state.tree.ledgers[s.USED, row, members].tolist()
+            more = [used - before[member] for member, used in zip(members, now, strict=True)]
+            for project, amount in zip(projects, more, strict=True):
+                if amount:
+                    book.charge(project=project, flavor=flavor.id, amount_milli=amount)
+                    self._shares.charge(project=project, flavor=flavor.id, amount_milli=amount)
 
     def _claims(self) -> tuple[s.Ints, dict[str, int]]:
         """Who is ahead in the project of the workload handed out last: in the tables, by hand."""
@@ -267,7 +266,9 @@ class Sweep:
             told = {s.USED: ledger.used, s.LASTING: ledger.lasting, s.OVER: over}
             if self._has_firm:
                 told[s.DRAWN] = ledger.drawn
-            _write(ledgers[:, row], ledger.moved(), told)
+            moved = ledger.moved()
+            _write(ledgers[:, row], moved, told)
+            self._state.tree.shares[moved] = s.UNKNOWN
             if promised is not None:
                 ledger = promised.book.ledger(flavor.id)
                 told = {s.PROMISED: ledger.used}

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from scheduler.core.cohorts import FLEET
+from scheduler.core.holders import Holders
 from scheduler.core.quota import Book
 from scheduler.core.share import Shares
 from scheduler.core.snapshot import FlavorView
@@ -30,6 +31,9 @@ class Quotas:
         self._members = np.ascontiguousarray(np.array(columns, np.int64).T)
         self._ledgers = np.zeros((s.LEDGERS, len(flavors), len(depths)), np.int64)
         self._levels = np.zeros((0, cohorts.depth, 2), np.int64)
+        self._rows = {flavor.id: row for row, flavor in enumerate(flavors)}
+        self._holders: Holders | None = None
+        self._groups: Ints = np.zeros((0, s.GROUP_COLUMNS), np.int64)
         for row, flavor in enumerate(flavors):
             ledger = book.ledger(flavor.id)
             limits = [quota.borrowing_limit_milli if quota else None for quota in ledger.quotas]
@@ -63,7 +67,21 @@ class Quotas:
                 _check(flavor, values)
                 ledgers[column, row] = values
             ledgers[s.GIVERS, row, FLEET] = s.UNKNOWN
-        return Tree(self._members, ledgers)
+        return Tree(self._members, ledgers, np.full(len(self._members), s.UNKNOWN))
+
+    def groups(self, holders: Holders) -> Ints:
+        """Those of whom any are left, of these flavors: whose they are, and how many."""
+        if self._holders is not holders:
+            self._holders, self._groups = holders, self._groups[:0]
+        number, rows = self._cohorts.number, self._rows
+        if new := [
+            (number.get(project, FLEET), rows.get(flavor, s.UNKNOWN), min(priority, MOST), 0)
+            for project, flavor, priority in holders.groups[len(self._groups) :]
+        ]:
+            self._groups = np.concatenate((self._groups, np.array(new, np.int64)))
+        self._groups[:, s.GROUP_COUNT] = holders.counts
+        left = (self._groups[:, s.GROUP_COUNT] > 0) & (self._groups[:, s.GROUP_FLAVOR] >= 0)
+        return self._groups[left]
 
     def levels(self, projects: Sequence[ProjectId], shares: Shares) -> Ints:
         """`Queues.levels` of these, the last time's first. Of the past only the order counts, so
