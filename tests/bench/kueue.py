@@ -9,8 +9,8 @@ as in Kueue's own files, and a workload one pod. Kueue places nothing, so the no
 cores than the quotas give, and quota alone decides.
 
 The core alone: a plan each 0.2 s of a clock that is only counted, on a snapshot of that moment;
-who is evicted waits again at the next. Timed are the plans, in processor time. `--path` measures
-the whole path instead (`kueue_path.py`): real processes, in real time.
+who is evicted waits again at the next. Timed are the plans, in processor time, the best of some
+runs. `--path` measures the whole path instead (`kueue_path.py`): real processes, in real time.
 """
 
 import argparse
@@ -59,6 +59,7 @@ NOMINAL, BORROWED = 20, 100
 NODES, CORES = 8, 128
 MEMORY_MIB = 64
 CYCLE_MS = 200
+RUNS = 3
 _CPU = FlavorId("cpu")
 
 
@@ -223,11 +224,16 @@ def _nodes() -> Iterator[NodeView]:
         yield NodeView(NodeId(f"n{index}"), f"n{index}", CORES * ONE_MILLI, CORES * 1024)
 
 
+def _played() -> Baseline:
+    baseline = Baseline()
+    baseline.run()
+    return baseline
+
+
 def take(figures: Figures) -> None:
     """The core alone."""
-    baseline = Baseline()
     compiled("sweep.sweep")
-    baseline.run()
+    baseline = min((_played() for _ in range(RUNS)), key=lambda each: each.seconds)
     admitted = sum(map(len, baseline.waits_ms.values()))
     figures.add("kueue_baseline_core_per_s", admitted / baseline.seconds, "1/s")
     figures.add("kueue_baseline_core_plans", baseline.plans, "plans")
