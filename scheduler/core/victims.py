@@ -11,7 +11,6 @@ priority, less work lost since the last checkpoint (of a slice, the part that it
 fewer pods. Of a gang that goes as a whole all counts, on each node.
 """
 
-from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -63,7 +62,7 @@ class Held:
         self._milli, self._pods = self._weigh(placements), len(placements)
         self._rank = 0 if pod is None else pod.rank
         self._at: int | None = None
-        self._devices: Counter[FlavorId] | None = None
+        self._devices: dict[FlavorId, int] | None = None
         self.order: Order
         self.amounts = parts.sums(holding=keeping(holding, placements))
         self.on: dict[NodeId, tuple[HeldView, ...]] = {}
@@ -87,9 +86,10 @@ class Held:
     def devices(self) -> Mapping[FlavorId, int]:
         """By flavor: how many devices it holds something of, or more. Found when first asked."""
         if self._devices is None:
-            self._devices = Counter()
+            self._devices = {}
             for placement in self.placements:
-                self._devices[placement.flavor] += len(placement.spans)
+                before = self._devices.get(placement.flavor, 0)
+                self._devices[placement.flavor] = before + len(placement.spans)
         return self._devices
 
     def given_milli(self, node: NodeId) -> int:

@@ -7,6 +7,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from unittest.mock import patch
 
 import django
 
@@ -22,9 +23,10 @@ def servers(kind: str) -> Iterator[None]:
     backing = Backing(data=scratch / "postgres", run=scratch, logs=scratch)
     try:
         backing.start()
-        os.environ.update(backing.environ, DJANGO_SETTINGS_MODULE="controlplane.settings.test")
-        django.setup()
-        yield
+        settings = {"DJANGO_SETTINGS_MODULE": "controlplane.settings.test"}
+        with patch.dict(os.environ, {**backing.environ, **settings}):  # until they are gone
+            django.setup()
+            yield
     finally:
         backing.stop()
         shutil.rmtree(scratch, ignore_errors=True)

@@ -150,7 +150,6 @@ class Backlog:
         rows = [self._rows.pop(view.id) for view in gone]
         for view in gone:
             self._turns.pop(view.id, None)
-        self.workloads[rows, s.STATE] = s.DECIDED
         stays = np.ones(len(self.views), np.bool_)  # small, so that to look there costs little
         stays[rows] = False
         self.queue = self.queue[stays[self.queue]]
@@ -185,7 +184,7 @@ class Backlog:
         self._line_up(rows)
 
     def _count(self, classes: Ints, each: int) -> None:
-        np.add.at(self.members, classes, each)
+        self.members += each * np.bincount(classes, minlength=len(self.members))
 
     def _classes_of(self, come: Sequence[PendingView]) -> list[int]:
         found, timed, known = [], self._timed, self._classes
@@ -228,7 +227,7 @@ class Backlog:
             more += (first + more) // _SPARE_ROWS
             self.views = np.concatenate((self.views, np.full(more, None)))
             self.ids = np.concatenate((self.ids, np.full(more, None)))
-            added = np.full((more, s.WORKLOAD_COLUMNS), s.DECIDED, np.int64)
+            added = np.zeros((more, s.WORKLOAD_COLUMNS), np.int64)
             self.workloads = np.concatenate((self.workloads, added))
             self._keys = np.concatenate((self._keys, np.zeros(more, "S32")))
             self._seated = np.concatenate((self._seated, np.zeros(more, np.int64)))

@@ -27,12 +27,13 @@ def queues(
     `groups`: of who may be evicted. `models`: columns of `ahead`, `models_of` that of each
     flavor."""
     projects = list(backlog.projects)
-    workloads, queue = backlog.workloads.copy(), backlog.queue
+    workloads, queue = backlog.workloads, backlog.queue
+    states = np.zeros(len(workloads), np.int64)
     of_projects = np.zeros((len(projects), s.PROJECT_COLUMNS), np.int64)
     sizes = backlog.sizes()
     if decided:
-        workloads[decided, s.STATE] = s.DECIDED
-        queue = queue[workloads[queue, s.STATE] == s.WAITING]
+        states[decided] = s.DECIDED
+        queue = queue[states[queue] == s.WAITING]
         sizes -= np.bincount(workloads[decided, s.PROJECT], minlength=len(projects))
     beyond = of_projects[:, s.QUEUE_BEYOND] = np.cumsum(sizes)
     of_projects[:, s.QUEUE] = beyond - sizes
@@ -53,6 +54,7 @@ def queues(
         keys=np.zeros((len(projects), 3 + 2 * levels.shape[1]), np.int64),
         heap=np.zeros(len(projects), np.int64),
         workloads=workloads,
+        states=states,
         queue=queue,
         class_at=workloads[queue, s.CLASS],
         beyond=np.zeros(len(queue), np.int64),

@@ -43,7 +43,6 @@ from scheduler.core.sweep.state import (
     QUEUE_BEYOND,
     REQUEST,
     SHUT,
-    STATE,
     STATE_TYPE,
     SUBMITTED,
     TOLD,
@@ -60,7 +59,7 @@ from scheduler.core.sweep.state import (
     entry,
 )
 
-PARTS: Final = "f4998d8e31a2a6f8"
+PARTS: Final = "3118dbfd9d71619d"
 
 DONE: Final = -1
 """The answer of `run` when nothing is left; else it is the workload to be decided by hand."""
@@ -89,7 +88,7 @@ def _head(q: Queues, project: int) -> int:
         if q.classes[q.class_at[at], CLOSED]:
             at = _beyond(q, at, beyond)
             continue
-        if q.workloads[q.queue[at], STATE] == WAITING:
+        if q.states[q.queue[at]] == WAITING:
             break
         at += 1
     q.projects[project, NEXT] = at
@@ -189,7 +188,7 @@ def leave(s: State) -> int:
     q, at = s.queues, 0
     q.classes[:, LEFT] = 0
     for workload in q.queue:
-        if q.workloads[workload, STATE] == WAITING:
+        if q.states[workload] == WAITING:
             q.classes[q.workloads[workload, CLASS], LEFT] += 1
     for nth in range(s.log.counts[SHUT]):
         of = q.shut[nth]
@@ -197,7 +196,7 @@ def leave(s: State) -> int:
         at += q.classes[of, LEFT]
     for workload in q.queue:
         of = q.workloads[workload, CLASS]
-        if q.workloads[workload, STATE] != WAITING:
+        if q.states[workload] != WAITING:
             continue
         if q.classes[of, CLOSED]:
             q.left[q.classes[of, LISTED]] = workload

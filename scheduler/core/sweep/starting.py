@@ -33,7 +33,6 @@ from scheduler.core.sweep.state import (
     PRIORITY,
     SETS,
     SETS_BEYOND,
-    STATE,
     UNKNOWN,
     Flavors,
     Hardware,
@@ -168,7 +167,7 @@ def start(s: State, workload: int, request: int, project: int, tier: int) -> boo
         log.admits[admit, OF_WORKLOAD], log.admits[admit, OF_CLUSTER] = workload, cluster
         log.admits[admit, FIRST_PLACE], log.admits[admit, OF_OPTION] = mark, option
         log.counts[ADMITTED] = admit + 1
-        q.workloads[workload, STATE] = DECIDED
+        q.states[workload] = DECIDED
         return True
     return False
 

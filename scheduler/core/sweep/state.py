@@ -178,10 +178,11 @@ PRIORITY: Final = 0
 SUBMITTED: Final = 1
 NAME: Final = 2
 CLASS: Final = 3
-STATE: Final = 4
-PROJECT: Final = 5
-TURN: Final = 6
-WORKLOAD_COLUMNS: Final = 7
+PROJECT: Final = 4
+TURN: Final = 5
+WORKLOAD_COLUMNS: Final = 6
+
+# states, of workloads: all that is written of them.
 WAITING: Final = 0
 DECIDED: Final = 1
 
@@ -212,6 +213,7 @@ class Queues(NamedTuple):
     keys: Ints
     heap: Ints
     workloads: Ints
+    states: Ints
     queue: Ints
     class_at: Ints
     beyond: Ints
@@ -331,8 +333,8 @@ class State(NamedTuple):
 
 
 GROUPS: Final = (Hardware, Flavors, Tree, Queues, Work, Log)
-_ONE = {"entries", "shares", "heap", "queue", "class_at", "beyond", "left", "shut", "accepted"}
-_ONE |= {"counts", "free"}
+_ONE = {"entries", "shares", "heap", "states", "queue", "class_at", "beyond", "left"}
+_ONE |= {"shut", "accepted", "counts", "free"}
 _THREE = {"devices", "wholes", "cuts", "ledgers", "levels", "offers"}
 
 

@@ -173,7 +173,7 @@ class Sweep:
     def _settle(self) -> None:
         """The workload handed out last, unless it was closed, has been decided."""
         if self._current >= 0:
-            self._state.queues.workloads[self._current, s.STATE] = s.DECIDED
+            self._state.queues.states[self._current] = s.DECIDED
             self._learn()
             self._current = -1
 
