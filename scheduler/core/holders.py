@@ -9,6 +9,8 @@ from scheduler.core.elastic import gives_back, surplus
 from scheduler.core.snapshot import HoldingView
 from scheduler.core.units import FlavorId, ProjectId, WorkloadId
 
+_SPARE_GROUPS = 1 << 10
+
 
 class Holders:
     """Those of one snapshot, then of the next (`follow`), in no order."""
@@ -72,6 +74,12 @@ class Holders:
         """Of each of the `groups`: how many devices they hold, counting a pod without devices as
         one, and one that may go by itself or with its workload twice."""
         return self._counts
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether it knows of many more groups than have anybody left."""
+        left = len(self._counts) - self._counts.count(0)
+        return len(self._counts) > 2 * left + _SPARE_GROUPS
 
     def _count(self, held: HoldingView, sign: int) -> None:
         if held.releasing:

@@ -50,6 +50,8 @@ class Key(NamedTuple):
     shares: Isolation | None = None
 
 
+_MOST_UNSETTLED = 1 << 10
+"""So many changes beyond one for each entry wait to be put in order where nobody looks."""
 _MANY = 32
 """Beyond one change in so many entries, it is quicker to sort all anew than to look for places."""
 
@@ -80,6 +82,8 @@ class Pool:
     def discard(self, entry: Entry) -> None:
         self._gone.append(entry)
         self.total -= self._measure(entry)
+        if len(self._gone) > len(self._entries) + _MOST_UNSETTLED:
+            self._settle()
 
     @property
     def entries(self) -> Sequence[Entry]:
@@ -229,7 +233,7 @@ class Index:
 
     def extend(self, rooms: Iterable[tuple[ClusterId, Room]]) -> None:
         """With rooms of more nodes, all usable, after those that there are; in this one alone,
-        not in that of which it is a twin."""
+        not in that which it is beside."""
         self.clusters, self._places = self.clusters[:], dict(self._places)
         for cluster, room in rooms:
             self._append(cluster, room, usable=True)

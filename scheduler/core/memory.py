@@ -51,6 +51,8 @@ class Memory:
             self._holders = self._demand = None
         if self._holders is not None:
             self._holders.follow(gone=holding.gone, come=holding.come)
+            if self._holders.is_stale:
+                self._holders = None
         if self._demand is not None:
             self._demand.follow(gone=pending.gone, come=pending.come)
             self._demand.follow(gone=holding.gone, come=holding.come)

@@ -92,8 +92,8 @@ class World:
         index, beside = self.index(), copy(self)
         beside.changed, beside.unread, beside._touched = set(), set(), set()
         new = {node.id: node for _, node in more}
-        beside._nodes, beside._shut, beside._behind = self._nodes | nodes | new, set(), set(nodes)
-        beside._cut = {}
+        beside._nodes, beside._cut = {**self._nodes, **nodes, **new}, {}
+        beside._shut, beside._behind = set(), set(nodes)
         own = {id: self._rooms[id].copy(node=node) for id, node in nodes.items()}
         beside._rooms = {**self._rooms, **own, **{id: Room(node=node) for id, node in new.items()}}
         beside._index = index.beside()

@@ -74,6 +74,21 @@ def test_devices_are_counted_by_priority_and_pods_without_any_as_one() -> None:
     assert evictable(holders) == {("a", "h100", 7): 1, ("a", "cpu", 0): 1}
 
 
+def test_groups_of_whom_nobody_is_left_do_not_pile_up() -> None:
+    memory, most = Memory(), 0
+    for nth in range(4):
+        held = [
+            runs(f"w{nth}-{i}", "a", "n1", flavor="cpu", priority=600 * nth + i)
+            for i in range(600)
+        ]
+        of = snapshot(nodes=[node("n1", gpus=1, cores=1000)], holding=held)
+        assert memory.look(of) == ()
+        holders = memory.holders(of)
+        most = max(most, len(holders.groups))
+        assert evictable(holders) == evictable(Holders(held))
+    assert 1200 <= most <= 1800
+
+
 def test_a_tree_tells_the_groups_of_whom_it_is_asked_about() -> None:
     """Of who is in it, of flavors that are there, and anew where they are others than before."""
     of = snapshot(nodes=[node("n1", gpus=4)], queues=[queue("a", h100=2), queue("b", h100=2)])

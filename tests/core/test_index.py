@@ -1,5 +1,6 @@
 """A pool is in order whenever somebody looks, however many entries have come and gone since."""
 
+import pickle
 from random import Random
 
 import pytest
@@ -43,6 +44,18 @@ def test_what_comes_and_goes_before_anybody_looks_was_never_there(others: int) -
     pool.add((5, 0, 1))
     pool.discard((5, 0, 1))
     assert list(pool.entries) == sorted(had)
+
+
+def test_changes_that_nobody_asks_about_do_not_pile_up() -> None:
+    pool = Pool(KEY, entries(20, level=10), number=0)
+    sizes = []
+    for nth in range(1, 10_001):
+        pool.add((nth, 0, 1))
+        pool.discard((nth, 0, 1))
+        if nth % 2000 == 0:
+            sizes.append(len(pickle.dumps(pool)))
+    assert max(sizes) < 2 * sizes[0]
+    assert list(pool.entries) == sorted(entries(20, level=10))
 
 
 def test_of_two_devices_with_as_much_free_one_may_go() -> None:

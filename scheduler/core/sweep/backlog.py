@@ -21,7 +21,7 @@ from scheduler.core.sweep.state import Ints, Unfit
 from scheduler.core.sweep.tree import Quotas
 from scheduler.core.units import ProjectId, WorkloadId
 
-MOST_PRIORITY = 1 << 40
+_MOST_PRIORITY = 1 << 40
 _STEP = 1 << 20
 """Between the names of two neighbours, so that others find room between them."""
 _SPARE_CLASSES = 1 << 10
@@ -167,7 +167,7 @@ class Backlog:
             if view.turn is not None:
                 table[nth, s.TURN], self._turns[view.id] = turn(view)
         priorities = table[:, s.PRIORITY]
-        if max(int(priorities.max()), -int(priorities.min())) >= MOST_PRIORITY:
+        if max(int(priorities.max()), -int(priorities.min())) >= _MOST_PRIORITY:
             raise Unfit("a priority is too large")
         classes = self._classes_of(come)
         table[:, s.CLASS] = classes

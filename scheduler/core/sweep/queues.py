@@ -10,6 +10,7 @@ from scheduler.core.snapshot import Snapshot
 from scheduler.core.sweep import state as s
 from scheduler.core.sweep.backlog import Backlog
 from scheduler.core.sweep.state import Ints, Queues
+from scheduler.core.sweep.tree import GROUP_FLAVOR, GROUP_MEMBER
 
 
 def queues(
@@ -70,11 +71,11 @@ def _evictable(groups: Ints, projects: Ints, members: int, models_of: Ints) -> I
     row_of = np.full(members, s.UNKNOWN)
     row_of[projects[:, s.MEMBER]] = np.arange(len(projects))
     row_of[FLEET] = s.UNKNOWN
-    of = row_of[groups[:, s.GROUP_MEMBER]]
+    of = row_of[groups[:, GROUP_MEMBER]]
     listed = np.argsort(of, kind="stable")[np.count_nonzero(of < 0) :]
     sizes = np.bincount(of[listed], minlength=len(projects))
     beyond = projects[:, s.EVICTABLE_BEYOND] = np.cumsum(sizes)
     projects[:, s.EVICTABLE] = beyond - sizes
-    found: Ints = groups[listed, s.GROUP_FLAVOR :]
+    found: Ints = groups[listed, GROUP_FLAVOR:]
     found[:, s.OF_MODEL] = models_of[found[:, s.OF_MODEL]]
     return np.ascontiguousarray(found)

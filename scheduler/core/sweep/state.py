@@ -155,14 +155,6 @@ OF_MODEL: Final = 0
 OF_PRIORITY: Final = 1
 PODS_OR_DEVICES: Final = 2
 
-# groups: of who may be evicted some day, as `Holders` has them. What comes after the member is as
-# in `evictable`, with the flavor in the place of its model.
-GROUP_MEMBER: Final = 0
-GROUP_FLAVOR: Final = 1
-GROUP_PRIORITY: Final = 2
-GROUP_COUNT: Final = 3
-GROUP_COLUMNS: Final = 4
-
 # levels[project, level]: the member that is compared there, and what its share is followed by.
 COMPARED: Final = 0
 PAST: Final = 1
@@ -203,7 +195,7 @@ class Queues(NamedTuple):
     """Who is next, as in `order`. `shut` lists closed classes; `keys[project]` is its head's.
 
     `class_at` is the class of who stands there in `queue`, and `beyond` where the next of another
-    one comes, 0 where that is not known yet: a head steps over many, so neither is looked up.
+    one comes, 0 where that is not known yet: a head steps over many, so each is found once.
     `left` lists who did not start.
     """
 

@@ -1,6 +1,7 @@
 """The tree that quota and fair share go by, in tables: filled once while it stays the same."""
 
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 
@@ -15,6 +16,12 @@ from scheduler.core.units import ProjectId
 
 MOST = 1 << 58
 """Larger quantities are left to the plan by hand."""
+
+# `Quotas.groups`: a member, then as in `evictable`, with a flavor in the place of its model.
+GROUP_MEMBER: Final = 0
+GROUP_FLAVOR: Final = 1
+GROUP_COUNT: Final = 3
+GROUP_COLUMNS: Final = 4
 
 
 class Quotas:
@@ -33,7 +40,7 @@ class Quotas:
         self._levels = np.zeros((0, cohorts.depth, 2), np.int64)
         self._rows = {flavor.id: row for row, flavor in enumerate(flavors)}
         self._holders: Holders | None = None
-        self._groups: Ints = np.zeros((0, s.GROUP_COLUMNS), np.int64)
+        self._groups: Ints = np.zeros((0, GROUP_COLUMNS), np.int64)
         for row, flavor in enumerate(flavors):
             ledger = book.ledger(flavor.id)
             limits = [quota.borrowing_limit_milli if quota else None for quota in ledger.quotas]
@@ -75,12 +82,12 @@ class Quotas:
             self._holders, self._groups = holders, self._groups[:0]
         number, rows = self._cohorts.number, self._rows
         if new := [
-            (number.get(project, FLEET), rows.get(flavor, s.UNKNOWN), min(priority, MOST), 0)
+            (number.get(project, FLEET), rows.get(flavor, s.UNKNOWN), _within(priority), 0)
             for project, flavor, priority in holders.groups[len(self._groups) :]
         ]:
             self._groups = np.concatenate((self._groups, np.array(new, np.int64)))
-        self._groups[:, s.GROUP_COUNT] = holders.counts
-        left = (self._groups[:, s.GROUP_COUNT] > 0) & (self._groups[:, s.GROUP_FLAVOR] >= 0)
+        self._groups[:, GROUP_COUNT] = holders.counts
+        left = (self._groups[:, GROUP_COUNT] > 0) & (self._groups[:, GROUP_FLAVOR] >= 0)
         return self._groups[left]
 
     def levels(self, projects: Sequence[ProjectId], shares: Shares) -> Ints:
@@ -103,6 +110,10 @@ class Quotas:
             made = made.copy()
             made[:, :, s.PAST] = [[place[value] for value in past] for past in pasts]
         return made
+
+
+def _within(priority: int) -> int:
+    return max(-MOST, min(priority, MOST))
 
 
 def _check(flavor: FlavorView, values: Sequence[int]) -> None:
