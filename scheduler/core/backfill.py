@@ -31,7 +31,7 @@ from scheduler.core.policy import Policy
 from scheduler.core.reasons import Reason, ReasonCode
 from scheduler.core.request import Option, Request
 from scheduler.core.snapshot import FlavorView, HeldView, HoldingView, PendingView, Snapshot
-from scheduler.core.units import FlavorId, NodeId, ProjectId
+from scheduler.core.units import FlavorId, NodeId, ProjectId, WorkloadId
 from scheduler.core.victims import ALL, UnitId, begun_at
 from scheduler.core.windows import Run, Windows
 
@@ -53,13 +53,17 @@ class _Run(NamedTuple):
 
     ends_late: bool
     ends_at: int
-    id: str
+    id: WorkloadId
     project: ProjectId
     holders: Sequence[Place | HeldView]
 
 
 class Backfill:
-    """What a plan keeps. Asked about who could not start, after evictions were of no help."""
+    """What a plan keeps. Asked about who could not start, after evictions were of no help.
+
+    `counted_on` are those whose ends are waited for on the nodes where room is kept: what they
+    leave there is spoken for, so that nobody who comes after gets anything by their eviction.
+    """
 
     def __init__(
         self,
@@ -75,6 +79,7 @@ class Backfill:
         self._memory = memory
         self._policy = policy
         self.keeps: list[Keep] = []
+        self.counted_on: set[WorkloadId] = set()
         self._in_vain: set[tuple[ProjectId, Request]] = set()
 
     @property
@@ -161,7 +166,11 @@ class Backfill:
                 continue
             for place in places:
                 ahead.add(project=pending.project, holder=place)
-            for node in sorted({place.node for place in places}):
+            nodes = {place.node for place in places}
+            self.counted_on |= {
+                run.id for run in runs[:ended] if any(p.node in nodes for p in run.holders)
+            }
+            for node in sorted(nodes):
                 for draft in drafts:
                     draft.tighten(node=node, other=ahead.rooms[node])
             idle_milli = sum(place.amount_milli for place in idle)

@@ -160,6 +160,12 @@ class Candidates:
         self._own.pop(held.holding.project, None)
         self._own_amounts.pop(held.holding.project, None)
 
+    def spare(self, workloads: Iterable[WorkloadId]) -> None:
+        """Nobody evicts these in this plan, nor lets pods of them go."""
+        for id in workloads:
+            for held in self._units.get(id, ()):
+                self.forget(held)
+
     def own(self, *, pending: PendingView) -> Sequence[Held]:
         """The project's own work of lower priority."""
         known, priority = self._own.setdefault(pending.project, {}), pending.priority

@@ -355,6 +355,8 @@ class Cycle:
         )
         if not isinstance(kept, Keep):
             return kept
+        if by is not None:
+            by.candidates.spare(self.backfill.counted_on)
         return room_kept(kept, flavors=self._now.flavors, at=self.snapshot.at)
 
     def _wait(

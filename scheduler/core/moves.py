@@ -265,7 +265,7 @@ class _Search:
         victims = [Victim.of(held, PreemptRule.CONSOLIDATE) for held in found.movers]
         lost = loss_milli_s(victims)
         if lost > self._left_milli_s:
-            self.dearer = Dearer(len(victims), lost)
+            self.dearer = Dearer(len(self._taken) + len(victims), self.lost_milli_s + lost)
             return False
         mark = draft.checkpoint()
         for victim in victims:

@@ -1,0 +1,168 @@
+"""Room that is kept is got by nobody who comes after, so nobody is evicted for it, and a fleet in
+which some go ahead on kept room comes to rest."""
+
+from dataclasses import replace
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scheduler.core.cycle import plan
+from scheduler.core.invariants import violations
+from scheduler.core.plan import Plan
+from scheduler.core.policy import Policy
+from scheduler.core.snapshot import HoldingView, PendingView, Snapshot
+from tests.core.build import AT, Quota, job, node, pods, queue, runs, snapshot
+from tests.core.rounds import carried_out
+
+GUARD_S = 600
+POLICY = Policy(guard_s=GUARD_S)
+HOURS_S = 36_000
+
+
+def head(*, gpus: int, priority: int = 2) -> PendingView:
+    """Of a project with quota enough, and it has waited long."""
+    return job("head", "a", pods(gpus=gpus), submitted_at=AT - GUARD_S, priority=priority)
+
+
+def stays(name: str, *devices: str, limit_s: int | None = HOURS_S) -> HoldingView:
+    """Not to be evicted."""
+    return replace(runs(name, "z", *devices, limit_s=limit_s), preemptible=False)
+
+
+def crowded(seed: int) -> tuple[Snapshot, Policy]:
+    """A node or two, full of work that stays and work that may go; one job has waited long, and
+    others come after and before it, with and without limits."""
+    pick = Random(seed)
+    sizes = [pick.choice((2, 4)) for _ in range(pick.choice((1, 1, 2)))]
+    total, free = sum(sizes), [f"n{n}/{d}" for n, size in enumerate(sizes) for d in range(size)]
+    pick.shuffle(free)
+    holding = [
+        stays(f"r{nth}", device, limit_s=pick.choice((None, 900, HOURS_S)))
+        if pick.random() < 0.5
+        else runs(
+            f"r{nth}",
+            pick.choice("ab"),
+            device,
+            limit_s=pick.choice((None, 900, HOURS_S)),
+            priority=pick.randrange(3),
+            since_s=pick.choice((10, 300)),
+        )
+        for nth, device in enumerate(free[: pick.randrange(total)])
+    ]
+    others = [
+        job(
+            f"w{nth}",
+            pick.choice("ab"),
+            pods(gpus=pick.choice((1, 1, 2))),
+            submitted_at=AT - pick.randrange(1, 900),
+            priority=pick.randrange(3),
+            limit_s=pick.choice((None, 300, 600)),
+        )
+        for nth in range(pick.randrange(2, 7))
+    ]
+    of = snapshot(
+        nodes=[node(f"n{n}", gpus=size) for n, size in enumerate(sizes)],
+        queues=[
+            queue("a", h100=Quota(2 * total, 0)),
+            queue("b", h100=Quota(pick.randrange(total + 1), pick.choice((None, 0)))),
+            queue("z", h100=2 * total),
+        ],
+        pending=[head(gpus=max(sizes), priority=pick.randrange(1, 4)), *others],
+        holding=holding,
+    )
+    return of, replace(POLICY, most_kept=pick.choice((1, 1, 3)))
+
+
+def evicted(made: Plan) -> list[tuple[str, str]]:
+    return [(preempt.victim, preempt.preemptor) for preempt in made.preempts]
+
+
+def rest(of: Snapshot, policy: Policy) -> list[tuple[str, str]]:
+    """Who was evicted for whom until nothing changes any more."""
+    found: list[tuple[str, str]] = []
+    for _ in range(30):
+        made = plan(of, policy)
+        assert violations(of, made) == ()
+        found += evicted(made)
+        later, changed = carried_out(of, made)
+        if not changed:
+            return found
+        of = replace(later, at=of.at)
+    pytest.fail("still starting and evicting after 30 plans")
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.integers(0, 2**32))
+def test_a_fleet_in_which_room_is_kept_settles(seed: int) -> None:
+    rest(*crowded(seed))
+
+
+def test_who_goes_ahead_is_evicted_for_nobody_who_comes_after() -> None:
+    of = snapshot(
+        nodes=[node("n1", gpus=4)],
+        queues=[queue("a", h100=8), queue("z", h100=8)],
+        pending=[
+            head(gpus=4),
+            job("mid", "a", priority=1, submitted_at=AT - 9),
+            job("low", "a", limit_s=GUARD_S, submitted_at=AT - 5),
+        ],
+        holding=[stays("r", "n1/0")],
+    )
+    assert [admit.workload for admit in plan(of, POLICY).admits] == ["low"]
+    assert rest(of, POLICY) == []
+
+
+def test_nor_is_a_borrower_for_an_owner_who_comes_after() -> None:
+    of = snapshot(
+        nodes=[node("n1", gpus=4)],
+        queues=[
+            queue("a", h100=Quota(4, None)),
+            queue("b", h100=Quota(0, None)),
+            queue("c", h100=Quota(2, 0)),
+            queue("z", h100=10),
+        ],
+        pending=[
+            head(gpus=4),
+            *(job(f"b{n}", "b", limit_s=GUARD_S, submitted_at=AT - 200) for n in range(3)),
+            *(job(f"c{n}", "c", submitted_at=AT - 1) for n in range(2)),
+        ],
+        holding=[stays("r", "n1/0")],
+    )
+    assert len(plan(of, POLICY).admits) == 3
+    assert rest(of, POLICY) == []
+
+
+def test_nor_anybody_where_no_time_is_known() -> None:
+    of = snapshot(
+        nodes=[node("n1", gpus=4)],
+        queues=[queue("a", h100=8), queue("z", h100=8)],
+        pending=[head(gpus=4), job("mid", "a", priority=1, submitted_at=AT - 9)],
+        holding=[stays("r", "n1/0", limit_s=None), runs("low", "a", "n1/1", since_s=600)],
+    )
+    assert plan(of, POLICY).keeps[0].starts_at is None
+    assert rest(of, POLICY) == []
+
+
+def test_who_holds_what_is_not_kept_may_still_be_evicted() -> None:
+    """On the same node, and nobody waits for its end."""
+    of = snapshot(
+        nodes=[node("n1", gpus=6)],
+        queues=[queue("a", h100=8), queue("z", h100=8)],
+        pending=[head(gpus=5), job("mid", "a", priority=1, submitted_at=AT - 9)],
+        holding=[stays("r", "n1/0", "n1/1"), runs("low", "a", "n1/2", limit_s=2 * HOURS_S)],
+    )
+    made = plan(of, POLICY)
+    assert made.keeps
+    assert evicted(made) == [("low", "mid")]
+
+
+def test_who_comes_before_may_evict_whom_the_one_behind_waits_for() -> None:
+    of = snapshot(
+        nodes=[node("n1", gpus=4)],
+        queues=[queue("a", h100=8), queue("z", h100=8)],
+        pending=[head(gpus=4), job("first", "a", priority=3, submitted_at=AT - 9)],
+        holding=[stays("r", "n1/0"), runs("low", "a", "n1/1", "n1/2", "n1/3", limit_s=GUARD_S)],
+    )
+    assert evicted(plan(of, POLICY)) == [("low", "first")]
