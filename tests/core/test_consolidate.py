@@ -294,6 +294,21 @@ def test_the_reason_says_what_moving_slices_would_cost_where_that_is_too_much() 
     )
 
 
+def test_of_a_gang_all_that_would_move_is_told() -> None:
+    """For its pods a slice of one seventh moves, then one of two: either is within the budget."""
+    held = (
+        *(("1g", "n1/0", (0, 1)), ("3g", "n1/0", (4, 8))),
+        *(("1g", "n2/0", (0, 1)), ("3g", "n2/0", (4, 8))),
+        *(("2g", "n3/0", (2, 4)), ("3g", "n3/0", (4, 8))),
+    )
+    of = sliced(*held, ago_s=7 * 1750)
+    nodes = [node(f"n{n}", gpus=1, dynamic=True) for n in (1, 2, 3)]
+    gang = (job("w", "a", pods(2, flavors="3g")),)
+    [hold] = plan(replace(of, clusters=snapshot(nodes=nodes).clusters, pending=gang), POLICY).holds
+    told = {name: value for name, value in hold.reason.numbers if name.startswith("moves")}
+    assert told == {"moves_count": 2, "moves_lost_s": 3 * 1750, "moves_budget_s": 3600}
+
+
 def test_slices_that_may_not_move_are_told_of_to_nobody() -> None:
     of = sliced(*MIXED, ago_s=14 * 3600)
     firm = replace(of, holding=tuple(replace(held, preemptible=False) for held in of.holding))
