@@ -14,7 +14,7 @@ each beside those before it. Room is kept for the least of each, and who starts 
 too if that is free: so elastic work may put off those for whom room is kept beside it.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
 from typing import NamedTuple
@@ -31,6 +31,7 @@ from scheduler.core.policy import Policy
 from scheduler.core.reasons import Reason, ReasonCode
 from scheduler.core.request import Option, Request
 from scheduler.core.snapshot import FlavorView, HeldView, HoldingView, PendingView, Snapshot
+from scheduler.core.space import free_milli
 from scheduler.core.units import FlavorId, NodeId, ProjectId, WorkloadId
 from scheduler.core.victims import ALL, UnitId, begun_at
 from scheduler.core.windows import Run, Windows
@@ -81,6 +82,7 @@ class Backfill:
         self.keeps: list[Keep] = []
         self.counted_on: set[WorkloadId] = set()
         self._in_vain: set[tuple[ProjectId, Request]] = set()
+        self._most_milli: dict[FlavorId, int] = {}
 
     @property
     def waited_since(self) -> int:
@@ -91,14 +93,29 @@ class Backfill:
         return self._snapshot.at - guard_s
 
     def may_keep(self, *, pending: PendingView, request: Request) -> bool:
-        """Whether it has waited long enough, and its like was not looked at in vain."""
+        """Whether it has waited long enough, and its like was not looked at in vain, nor less of
+        the same flavors: what is not there stands in nobody's way."""
         project = pending.project
         of_project = sum(1 for other, _ in self._in_vain if other == project)
         return (
             pending.submitted_at <= self.waited_since
             and of_project < MOST_IN_VAIN_EACH
             and (project, request) not in self._in_vain
+            and any(map(self._may_be_there, request.options))
         )
+
+    def _may_be_there(self, option: Option) -> bool:
+        """Whether there may be as much at once as it asks for, were all that runs to end."""
+        return all(asked <= self._most_milli.get(flavor, asked) for flavor, asked in option.needs)
+
+    def _note_most(self, ended: Draft, option: Option) -> None:
+        """All that runs has ended there, and the option did not fit."""
+        for flavor in option.flavors:
+            free = (
+                free_milli(draft=ended, cluster=cluster, flavor=flavor)
+                for cluster in ended.clusters
+            )
+            self._most_milli[flavor.id] = max(free, default=0)
 
     @property
     def nodes(self) -> set[NodeId]:
@@ -148,7 +165,7 @@ class Backfill:
         reserved: Reason | None = None
         for option in options:
             mark = ahead.checkpoint()
-            found = _first(ahead, runs, pending, request, option)
+            found = _first(ahead, runs, pending, request, option, self._note_most)
             if found is None:
                 continue
             ended, places = found
@@ -284,12 +301,17 @@ def _idle(room: Room, place: Place) -> Place | None:
 
 
 def _first(
-    ahead: Draft, runs: Sequence[_Run], pending: PendingView, request: Request, option: Option
+    ahead: Draft,
+    runs: Sequence[_Run],
+    pending: PendingView,
+    request: Request,
+    option: Option,
+    in_vain: Callable[[Draft, Option], None],
 ) -> tuple[int, tuple[Place, ...]] | None:
     """How many of the runs have to end, and the places then; `ahead` is left as it is then.
 
-    None leaves it as it was. The first of the ends is searched for in steps that double, and then
-    by halves.
+    None leaves it as it was, and `in_vain` is told of it once all have ended. The first of the
+    ends is searched for in steps that double, and then by halves.
     """
 
     def fits() -> tuple[Place, ...] | None:
@@ -310,6 +332,7 @@ def _first(
     while True:
         high = min(low + step, len(runs))
         if low == high:
+            in_vain(ahead, option)
             ahead.rollback(start)
             return None
         mark = end(runs[low:high])

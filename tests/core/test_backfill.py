@@ -21,7 +21,10 @@ from tests.core import fleets
 from tests.core.build import (
     AT,
     BY_NAME,
+    T4,
     Outcome,
+    Quota,
+    cluster,
     decide,
     holds,
     job,
@@ -176,15 +179,35 @@ def asked_for(of: Snapshot, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_in_vain_it_looks_at_some_of_a_project_and_at_some_in_all(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Nobody else's keep is lost to who asks for what there is not."""
+    """Of who asks for what no end of others gives: more cores than a node has."""
     vain = [
         job(f"w{i:02}", f"p{i // 5}", pods(2, gpus=2, cores=40 + i), submitted_at=OLD)
         for i in range(60)
     ]
     queues = [queue(f"p{i}", h100=8) for i in range(12)]
-    asked = asked_for(snapshot(nodes=NODES[:1], queues=queues, pending=vain), monkeypatch)
+    nodes = [node(f"n{n}", gpus=2, cores=32) for n in (1, 2)]
+    asked = asked_for(snapshot(nodes=nodes, queues=queues, pending=vain), monkeypatch)
     assert len(asked) == MOST_IN_VAIN
     assert max(Counter(int(id[1:]) // 5 for id in asked).values()) == MOST_IN_VAIN_EACH
+
+
+def test_who_asks_for_what_is_not_there_stands_in_nobodys_way() -> None:
+    """A cluster is lost, and many kinds of work for it have waited long: more than are looked at
+    in vain."""
+    lost = cluster("c2", [node("m1", gpus=4, model=T4)], usable=False)
+    of = fleet(gang("w"))
+    vain = [
+        job(f"v{i:02}", f"p{i // 2}", pods(gpus=4, flavors="t4", cores=1 + i), submitted_at=0)
+        for i in range(2 * MOST_IN_VAIN)
+    ]
+    queues = [queue(f"p{i}", t4=Quota(4, None)) for i in range(MOST_IN_VAIN)]
+    there = replace(
+        of,
+        clusters=(*of.clusters, lost),
+        queues=(*of.queues, *queues),
+        pending=(*vain, *of.pending),
+    )
+    assert [keep.workload for keep in plan(there, POLICY).keeps] == ["w"]
 
 
 def test_a_lack_of_quota_keeps_no_room() -> None:
