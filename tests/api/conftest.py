@@ -4,12 +4,16 @@ a row of the matrix to what it says."""
 from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 from django.db import connection, transaction
 from django.test import Client
 from pytest_django.plugin import DjangoDbBlocker
 
+from controlplane.kernel.throttle import Throttle
+from scheduler.services import asking, inspections
+from tenants.services import channels
 from tests.api.cells import Cells, unlike
 from tests.api.world import World, build
 from tests.conftest import assemble
@@ -25,9 +29,11 @@ def built(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator
 
 
 @pytest.fixture
-def world(built: World, db: None, one_moment: None) -> World:
+def world(built: World, db: None, one_moment: None, monkeypatch: pytest.MonkeyPatch) -> World:
     """Every test begins with it as it was built: it is inside its transaction, and its clients
-    are its own."""
+    are its own. Who asked for much in the tests before may ask again."""
+    for module, name in ((asking, "ASKED"), (inspections, "ASKED"), (channels, "TRIED")):
+        monkeypatch.setattr(module, name, Throttle(most=100, window=timedelta(minutes=1)))
     return replace(built, clients={name: _like(client) for name, client in built.clients.items()})
 
 
