@@ -121,6 +121,12 @@ _MEASURES: Mapping[CheckCode, tuple[str, str, Unit]] = {
     CheckCode.FIT: ("pod_milli", "largest_free_milli", Unit.MILLI),
 }
 """The numbers of the reason that a failed check compares; without the second the limit is 0."""
+_IN_SUM: Mapping[CheckCode, Sequence[tuple[str, str, Unit]]] = {
+    CheckCode.HARDWARE: [_MEASURES[CheckCode.FREE]],
+    CheckCode.BUDGET: [("used_milli", "limit_milli", Unit.MILLI)],
+}
+"""And those that it compares where the first do: of a gang each pod may find its place, and yet
+not all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,10 +289,11 @@ def _failed(row: Check, reason: Reason) -> Check:
         return replace(row, value=value, limit=limit, unit=Unit.MEBIBYTES)
     if row.value is not None or code not in _MEASURES:
         return row
-    asked, most, unit = _MEASURES[code]
-    value, limit = int(numbers.get(asked, 0)), int(numbers.get(most, 0))
-    # Of a gang each pod may find its place, and yet not all of them.
-    return row if value <= limit else replace(row, value=value, limit=limit, unit=unit)
+    for asked, most, unit in (_MEASURES[code], *_IN_SUM.get(row.code, ())):
+        value, limit = int(numbers.get(asked, 0)), int(numbers.get(most, 0))
+        if value > limit:
+            return replace(row, value=value, limit=limit, unit=unit)
+    return row
 
 
 def _capped(row: Check, numbers: Mapping[str, int | str]) -> Check:

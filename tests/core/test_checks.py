@@ -14,8 +14,15 @@ from scheduler.core.explain import Explanation, explain
 from scheduler.core.plan import Admit
 from scheduler.core.policy import Policy
 from scheduler.core.reasons import ReasonCode
-from scheduler.core.snapshot import CapsView, HoldingView, PendingView, ReservationView, Snapshot
-from scheduler.core.units import FlavorId, ProjectId
+from scheduler.core.snapshot import (
+    BudgetView,
+    CapsView,
+    HoldingView,
+    PendingView,
+    ReservationView,
+    Snapshot,
+)
+from scheduler.core.units import BudgetId, FlavorId, ProjectId
 from scheduler.core.waits import GateView, GatheringView, UnmetView
 from tests.core.build import (
     AT,
@@ -111,6 +118,10 @@ def full(count: int, project: str = "b", limit_s: int | None = None) -> list[Hol
     return [runs(f"r{i}", project, f"n1/{i}", limit_s=limit_s) for i in range(count)]
 
 
+SPENT = BudgetView(
+    BudgetId("b"), "b", 3600 * 1000, 2 * 3600 * 1000, AT + 3600, ProjectId("a"), safe=False
+)
+
 CASES = {
     "its queue is held": (
         fleet(queues=[replace(PLENTY[0], held_by=("tenant a",))]),
@@ -199,6 +210,16 @@ CASES = {
         fleet(),
         job("w", "a", pods(gpus=16)),
         (CheckCode.HARDWARE, 16_000, 8000, Unit.MILLI),
+    ),
+    "each pod would fit into an idle fleet, and not all of them": (
+        fleet(),
+        job("w", "a", pods(3, gpus=4)),
+        (CheckCode.HARDWARE, 12_000, 8000, Unit.MILLI),
+    ),
+    "the budget is used up": (
+        replace(fleet(), budgets=(SPENT,)),
+        job("w"),
+        (CheckCode.BUDGET, 2000, 1000, Unit.MILLI),
     ),
     "what would hold it is out of service": (
         fleet(clusters=[cluster("c1", []), cluster("c2", H100, usable=False)]),
