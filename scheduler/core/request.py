@@ -14,7 +14,8 @@ from scheduler.core.snapshot import FlavorKind, FlavorView, Isolation, PendingVi
 from scheduler.core.units import ONE_MILLI, ClusterId, FlavorId, ProjectId
 
 MOST_OPTIONS = 64
-"""Combinations of flavors that are tried for one workload, in the order that it accepts them."""
+"""Combinations of flavors that are tried for one workload, in the order that it accepts them; and
+beside these all in which its pod sets take the same one."""
 
 
 SHAPE = attrgetter(
@@ -134,7 +135,6 @@ class Requests:
             refused |= {f.id: Refusal(f, reason) for f in named if (reason := why[f.id])}
             accepted.append([flavor for flavor in named if why[flavor.id] is None])
         by_memory = any(pod_set.gpu_memory_mib is not None for pod_set in pod_sets)
-        combined = islice(product(*accepted), MOST_OPTIONS)
         options = [
             Option(
                 c,
@@ -143,8 +143,7 @@ class Requests:
                 _rank(pod_sets, c, accepted),
                 by_memory,
             )
-            for c in combined
-            if c
+            for c in _combined(accepted)
         ]
         options.sort(key=attrgetter("rank"))
         order = sorted(range(len(pod_sets)), key=lambda i: _size(pod_sets[i], i))
@@ -211,6 +210,16 @@ def _why_refused(pod_set: PodSetView, flavor: FlavorView, of_project: Isolation)
         return None
     numbers |= {"gpu_memory_mib": asked_mib, "largest_gpu_memory_mib": flavor.memory_mib}
     return Reason(ReasonCode.EXCEEDS_CAPACITY, tuple(sorted(numbers.items())))
+
+
+def _combined(accepted: Sequence[Sequence[FlavorView]]) -> Sequence[tuple[FlavorView, ...]]:
+    """A flavor for each pod set, in every way that is tried."""
+    found = list(islice(product(*accepted), MOST_OPTIONS)) if accepted else []
+    for flavor in accepted[0] if len(found) == MOST_OPTIONS else ():
+        alike = (flavor,) * len(accepted)
+        if alike not in found and all(flavor in of for of in accepted):
+            found.append(alike)
+    return found
 
 
 def _rank(
