@@ -205,9 +205,10 @@ class Cycle:
         pending = (p for p in self.snapshot.pending if p.id in waiting)
         if not (short := [p for p in pending if self.backfill.ends_before(p)]):
             return set()
-        whole, book = self._whole, self._now.book
-        of = heads.request_of
-        return go_ahead(short=short, request_of=of, whole=whole, begun=self._begun, book=book)
+        return go_ahead(
+            short=short, request_of=heads.request_of, whole=self._whole, shares=self._shares,
+            begun=self._begun, book=self._now.book,
+        )  # fmt: skip
 
     def _why_not(self, pending: PendingView, request: Request) -> Reason:
         if request.options or not request.refused:  # else it never starts, whatever is capped
@@ -283,11 +284,9 @@ class Cycle:
                 return swept
         timed = self._caps.budgets.timed
         now, by_limit = self._now, bool(self.admission.windows)
-        return Heads(
-            pending=[p for p in self.snapshot.pending if p.id not in self._decided],
-            requests=Requests(flavors=now.flavors, book=now.book, by_limit=by_limit, timed=timed),
-            shares=self._shares,
-        )
+        requests = Requests(flavors=now.flavors, book=now.book, by_limit=by_limit, timed=timed)
+        pending = [p for p in self.snapshot.pending if p.id not in self._decided]
+        return Heads(pending=pending, request_of=requests.of, shares=self._shares)
 
     def request_of(self, pending: PendingView) -> Request | None:
         """The class of a workload; None when it was held, started or left out unseen."""

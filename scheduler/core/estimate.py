@@ -293,7 +293,7 @@ class Simulation:
             caps=caps,
             windows=self._windows.copy(),
         )
-        return Heads(pending=waiting, requests=self._requests, shares=shares), admission
+        return Heads(pending=waiting, request_of=self._requests.of, shares=shares), admission
 
     def _end(self, run: _Run, shares: Shares, caps: Caps) -> None:
         caps.remove(workload=run, holds=run.held)

@@ -17,7 +17,7 @@ from heapq import heapify, heappop, heappush, heapreplace
 from typing import NamedTuple
 
 from scheduler.core.reasons import Reason
-from scheduler.core.request import Request, Requests
+from scheduler.core.request import Request
 from scheduler.core.share import Shares
 from scheduler.core.snapshot import PendingView
 from scheduler.core.submitted import ArrayView
@@ -56,15 +56,16 @@ class Heads:
         self,
         *,
         pending: Sequence[PendingView],
-        requests: Requests,
+        request_of: Callable[[PendingView], Request],
         shares: Shares,
     ) -> None:
-        """`mixed` are the projects with work of several priorities."""
+        """`request_of` tells the class of each. `mixed` are the projects with work of several
+        priorities."""
         self._shares = shares
         self._requests: dict[WorkloadId, Request] = {}
         likes: dict[tuple[ProjectId, UserId, ArrayView | None, Request], _Like] = {}
         for waiting in pending:
-            request = self._requests[waiting.id] = requests.of(waiting)
+            request = self._requests[waiting.id] = request_of(waiting)
             key = waiting.project, waiting.user, waiting.array, request
             like = likes.get(key)
             if like is None:
