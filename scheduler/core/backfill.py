@@ -81,6 +81,7 @@ class Backfill:
         self._policy = policy
         self.keeps: list[Keep] = []
         self.counted_on: set[WorkloadId] = set()
+        self._kept: list[_Awaits] = []
         self._in_vain: set[tuple[ProjectId, Request]] = set()
         self._most_milli: dict[FlavorId, int] = {}
 
@@ -155,13 +156,10 @@ class Backfill:
         holding = remaining(self._snapshot.holding, staying)
         runs = sorted(self._runs(holding, started, leaving), key=_by_end)
         ahead = self._ahead(holding, leaving)
-        awaited = list(promised)
+        awaited = [*promised, *self._kept]
         for workload, places in (*((w, admit.places) for w, admit in started), *awaited):
             for place in places:
                 ahead.add(project=workload.project, holder=place)
-        for keep in self.keeps:
-            for place in keep.places:
-                ahead.add(project=pending.project, holder=place)
         reserved: Reason | None = None
         for option in options:
             mark = ahead.checkpoint()
@@ -192,6 +190,7 @@ class Backfill:
                     draft.tighten(node=node, other=ahead.rooms[node])
             idle_milli = sum(place.amount_milli for place in idle)
             self.keeps.append(Keep(pending.id, starts_at, places, idle_milli))
+            self._kept.append((pending, places))
             return self.keeps[-1]
         self._in_vain.add((pending.project, request))
         return reserved
@@ -206,7 +205,7 @@ class Backfill:
         starts_at: int | None,
     ) -> Reason | None:
         """Why it may not start at its shadow time, when these still run and those have started for
-        whom room is made. A time that nobody knows is taken to be now."""
+        whom room is made, or kept. A time that nobody knows is taken to be now."""
         if not self._windows:
             return None
         at = self._snapshot.at

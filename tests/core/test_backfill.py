@@ -15,8 +15,14 @@ from scheduler.core.invariants import violations
 from scheduler.core.plan import Keep, Place, Plan
 from scheduler.core.policy import Policy
 from scheduler.core.reasons import Reason, ReasonCode, describe
-from scheduler.core.snapshot import HeldView, HoldingView, PendingView, Snapshot
-from scheduler.core.units import NodeId, WorkloadId
+from scheduler.core.snapshot import (
+    HeldView,
+    HoldingView,
+    PendingView,
+    ReservationView,
+    Snapshot,
+)
+from scheduler.core.units import FlavorId, NodeId, ProjectId, WorkloadId
 from tests.core import fleets
 from tests.core.build import (
     AT,
@@ -293,3 +299,17 @@ def test_what_goes_ahead_up_to_a_moment_moves_nobody_for_whom_room_is_kept_at_it
         ("first", AT + 540),
         ("second", AT + 540),
     ]
+
+
+def test_what_is_kept_for_another_is_what_that_one_has_of_its_reservation() -> None:
+    """Both start when all four come free; two are reserved for the project of the first."""
+    stays = runs("stays", "b", *(f"n1/{n}" for n in range(4)), limit_s=1000)
+    of = snapshot(
+        nodes=[node("n1", gpus=4)],
+        queues=QUEUES,
+        pending=[job(f"w{n}", p, pods(gpus=2), submitted_at=n) for n, p in enumerate("ab")],
+        holding=[replace(stays, preemptible=False)],
+    )
+    soon = ReservationView(ProjectId("a"), FlavorId("h100"), 2000, AT + 500, AT + 10**5)
+    made = plan(replace(of, reservations=(soon,)), replace(POLICY, most_kept=2))
+    assert [keep.workload for keep in made.keeps] == ["w0", "w1"]
