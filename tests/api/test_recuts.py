@@ -107,10 +107,16 @@ def test_what_had_better_be_cut_is_proposed(api: Api, cast: Cast) -> None:
     [(LONGEST - HOUR, True), (LONGEST - HOUR + SECOND, False), (None, False)],
 )
 def test_a_node_that_has_to_be_waited_for_is_proposed_as_one(
-    api: Api, cast: Cast, sevenths: Node, limit: timedelta | None, proposes: bool
+    api: Api,
+    cast: Cast,
+    sevenths: Node,
+    limit: timedelta | None,
+    proposes: bool,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Where all of it ends within the longest window that there is."""
     now = clock.now().replace(microsecond=0)
+    monkeypatch.setattr(clock, "now", lambda: now)
     flavor = factories.mig_flavor()
     work = factories.workload(
         cast.detection, cast.ben, [flavor], "stays", state=State.RUNNING, preemptible=False,

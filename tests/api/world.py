@@ -11,6 +11,7 @@ from django.test import Client
 from rest_framework.test import APIClient
 
 from clusters.models import Flavor
+from controlplane.kernel import clock
 from scheduler.core.lifecycle import State
 from tenants.access import actor_for
 from tenants.models import (
@@ -71,7 +72,10 @@ def build(cast: Cast) -> World:
     node = factories.node(cluster, gpus=1)
     factories.quota(cast.detection, flavor)
     rate = factories.rate(flavor)
-    running = factories.workload(cast.detection, cast.ben, [flavor], state=State.RUNNING)
+    lately = clock.now() - timedelta(hours=1)  # found by trials of the last days, any day
+    running = factories.workload(
+        cast.detection, cast.ben, [flavor], state=State.RUNNING, submitted_at=lately
+    )
     waiting = factories.workload(cast.detection, cast.ben, [flavor])
     array = factories.array(cast.detection, cast.ben, [flavor])
     for work in (waiting, array):
