@@ -31,6 +31,16 @@ def stays(name: str, *devices: str, limit_s: int | None = HOURS_S) -> HoldingVie
     return replace(runs(name, "z", *devices, limit_s=limit_s), preemptible=False)
 
 
+def one_node(*pending: PendingView, holding: list[HoldingView], gpus: int = 4) -> Snapshot:
+    """Nobody lacks quota."""
+    return snapshot(
+        nodes=[node("n1", gpus=gpus)],
+        queues=[queue("a", h100=8), queue("z", h100=8)],
+        pending=pending,
+        holding=holding,
+    )
+
+
 def crowded(seed: int) -> tuple[Snapshot, Policy]:
     """A node or two, full of work that stays and work that may go; one job has waited long, and
     others come after and before it, with and without limits."""
@@ -100,14 +110,10 @@ def test_a_fleet_in_which_room_is_kept_settles(seed: int) -> None:
 
 
 def test_who_goes_ahead_is_evicted_for_nobody_who_comes_after() -> None:
-    of = snapshot(
-        nodes=[node("n1", gpus=4)],
-        queues=[queue("a", h100=8), queue("z", h100=8)],
-        pending=[
-            head(gpus=4),
-            job("mid", "a", priority=1, submitted_at=AT - 9),
-            job("low", "a", limit_s=GUARD_S, submitted_at=AT - 5),
-        ],
+    of = one_node(
+        head(gpus=4),
+        job("mid", "a", priority=1, submitted_at=AT - 9),
+        job("low", "a", limit_s=GUARD_S, submitted_at=AT - 5),
         holding=[stays("r", "n1/0")],
     )
     assert [admit.workload for admit in plan(of, POLICY).admits] == ["low"]
@@ -135,10 +141,9 @@ def test_nor_is_a_borrower_for_an_owner_who_comes_after() -> None:
 
 
 def test_nor_anybody_where_no_time_is_known() -> None:
-    of = snapshot(
-        nodes=[node("n1", gpus=4)],
-        queues=[queue("a", h100=8), queue("z", h100=8)],
-        pending=[head(gpus=4), job("mid", "a", priority=1, submitted_at=AT - 9)],
+    of = one_node(
+        head(gpus=4),
+        job("mid", "a", priority=1, submitted_at=AT - 9),
         holding=[stays("r", "n1/0", limit_s=None), runs("low", "a", "n1/1", since_s=600)],
     )
     assert plan(of, POLICY).keeps[0].starts_at is None
@@ -147,11 +152,11 @@ def test_nor_anybody_where_no_time_is_known() -> None:
 
 def test_who_holds_what_is_not_kept_may_still_be_evicted() -> None:
     """On the same node, and nobody waits for its end."""
-    of = snapshot(
-        nodes=[node("n1", gpus=6)],
-        queues=[queue("a", h100=8), queue("z", h100=8)],
-        pending=[head(gpus=5), job("mid", "a", priority=1, submitted_at=AT - 9)],
+    of = one_node(
+        head(gpus=5),
+        job("mid", "a", priority=1, submitted_at=AT - 9),
         holding=[stays("r", "n1/0", "n1/1"), runs("low", "a", "n1/2", limit_s=2 * HOURS_S)],
+        gpus=6,
     )
     made = plan(of, POLICY)
     assert made.keeps
@@ -159,10 +164,9 @@ def test_who_holds_what_is_not_kept_may_still_be_evicted() -> None:
 
 
 def test_who_comes_before_may_evict_whom_the_one_behind_waits_for() -> None:
-    of = snapshot(
-        nodes=[node("n1", gpus=4)],
-        queues=[queue("a", h100=8), queue("z", h100=8)],
-        pending=[head(gpus=4), job("first", "a", priority=3, submitted_at=AT - 9)],
+    of = one_node(
+        head(gpus=4),
+        job("first", "a", priority=3, submitted_at=AT - 9),
         holding=[stays("r", "n1/0"), runs("low", "a", "n1/1", "n1/2", "n1/3", limit_s=GUARD_S)],
     )
     assert evicted(plan(of, POLICY)) == [("low", "first")]
