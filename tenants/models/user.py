@@ -9,7 +9,7 @@ from django.contrib.auth.validators import ASCIIUsernameValidator
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import F, Func, Q, Value
-from django.db.models.functions import Lower
+from django.db.models.functions import Lower, Replace
 
 from controlplane.kernel.ids import uuid7
 from tenants.models.notice import OF_WORK, Event
@@ -20,7 +20,11 @@ if TYPE_CHECKING:
 
 SERVICE = "service:"
 """How the name of every service account begins, and of nobody else."""
-_READING = Func(Lower(F("username")), Value("01i_-"), Value("oll"), function="translate")
+_READING = Replace(
+    Func(Lower(F("username")), Value("01i_-"), Value("oll"), function="translate"),
+    Value("rn"),
+    Value("m"),
+)
 
 _IS_PERSON = Q(service_tenant__isnull=True, service_project__isnull=True)
 

@@ -127,7 +127,13 @@ ATTACKS = (
             f"{name} and {other} are two people",
             copy(User, {"username": name}, username=other),
         )
-        for name, other in (("ben", "Ben"), ("olli", "0l1I"), ("ben-2", "be_n2"))
+        for name, other in (
+            ("ben", "Ben"),
+            ("olli", "0l1I"),
+            ("ben-2", "be_n2"),
+            ("arno", "amo"),
+            ("Or-n", "0M"),
+        )
     ),
     Attack(
         "tenants_user_groups_user_id_group_id_ef9ea837_uniq",
