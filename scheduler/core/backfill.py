@@ -14,14 +14,14 @@ each beside those before it. Room is kept for the least of each, and who starts 
 too if that is free: so elastic work may put off those for whom room is kept beside it.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import takewhile
-from typing import NamedTuple
+from heapq import merge
+from itertools import chain, islice, takewhile
 
 from scheduler.core import mig
 from scheduler.core.draft import Draft
-from scheduler.core.elastic import remaining, staying
+from scheduler.core.elastic import staying
 from scheduler.core.fit import Room
 from scheduler.core.limits import because
 from scheduler.core.memory import Memory
@@ -30,33 +30,21 @@ from scheduler.core.plan import Admit, Keep, Place
 from scheduler.core.policy import Policy
 from scheduler.core.reasons import Reason, ReasonCode
 from scheduler.core.request import Option, Request
+from scheduler.core.runs import ORDER, Run, Runs
 from scheduler.core.snapshot import FlavorView, HeldView, HoldingView, PendingView, Snapshot
 from scheduler.core.space import free_milli
 from scheduler.core.units import FlavorId, NodeId, ProjectId, WorkloadId
-from scheduler.core.victims import ALL, UnitId, begun_at
-from scheduler.core.windows import Run, Windows
+from scheduler.core.victims import ALL, UnitId
+from scheduler.core.windows import Windows
 
 MOST_IN_VAIN = 16
 """Classes of one plan for which no end of others helps, before no further one is looked at."""
 MOST_IN_VAIN_EACH = 2
 """The same of one project, so that none stands in the way of others."""
-OVERDUE_S = 300
-"""Work that has run so much longer than its limit has no end that anybody knows."""
-
 _NEVER = -(1 << 60)
 
 type _Awaits = tuple[PendingView | HoldingView, Sequence[Place]]
 """Who waits for which places that are coming back."""
-
-
-class _Run(NamedTuple):
-    """What ends in that order. `ends_at` is None for work without a limit."""
-
-    ends_late: bool
-    ends_at: int
-    id: WorkloadId
-    project: ProjectId
-    holders: Sequence[Place | HeldView]
 
 
 class Backfill:
@@ -78,6 +66,7 @@ class Backfill:
         self._windows = windows
         self._snapshot = snapshot
         self._memory = memory
+        self._holders = memory.holders(snapshot)
         self._policy = policy
         self.keeps: list[Keep] = []
         self.counted_on: set[WorkloadId] = set()
@@ -153,13 +142,11 @@ class Backfill:
         others, and what they leave is `promised` to those that wait for it. `drafts` begin with
         the fleet as it is.
         """
-        holding = remaining(self._snapshot.holding, staying)
-        runs = sorted(self._runs(holding, started, leaving), key=_by_end)
-        ahead = self._ahead(holding, leaving)
+        runs = self._runs(started, leaving)
+        ahead = self._ahead(leaving)
         awaited = [*promised, *self._kept]
-        for workload, places in (*((w, admit.places) for w, admit in started), *awaited):
-            for place in places:
-                ahead.add(project=workload.project, holder=place)
+        begun = ((workload, admit.places) for workload, admit in started)
+        ahead.admit((workload.project, places) for workload, places in chain(begun, awaited))
         reserved: Reason | None = None
         for option in options:
             mark = ahead.checkpoint()
@@ -173,7 +160,7 @@ class Backfill:
                 starts_at = None if last.ends_late else last.ends_at
             idle = [part for p in places if (part := _idle(drafts[0].rooms[p.node], p))]
             why = self._why_reserved_then(
-                ahead, runs[ended:], awaited, pending, places, starts_at
+                ahead, islice(runs, ended, None), awaited, pending, places, starts_at
             ) or self._why_reserved_till_then(drafts[0], pending, idle, starts_at)
             if why is not None:
                 ahead.rollback(mark)
@@ -198,7 +185,7 @@ class Backfill:
     def _why_reserved_then(
         self,
         ahead: Draft,
-        runs: Iterable[_Run],
+        runs: Iterable[Run],
         awaited: Iterable[_Awaits],
         pending: PendingView,
         places: Sequence[Place],
@@ -209,7 +196,7 @@ class Backfill:
         if not self._windows:
             return None
         at = self._snapshot.at
-        still: list[Run] = [
+        still = [
             (run.project, run.holders, None if run.ends_late else run.ends_at) for run in runs
         ]
         for workload, promised in awaited:
@@ -229,8 +216,9 @@ class Backfill:
         waits = replace(pending, run_time_limit_s=for_s)
         return self._windows.why_not(draft=now, pending=waits, places=idle)
 
-    def _ahead(self, holding: Sequence[HoldingView], leaving: Collection[UnitId]) -> Draft:
+    def _ahead(self, leaving: Collection[UnitId]) -> Draft:
         """The fleet with what runs, once who is leaving has left."""
+        holding = self._holders.staying(self._snapshot.holding)
         ahead = self._memory.draft("ahead", snapshot=self._snapshot, holding=holding)
         for held in holding if leaving else ():
             for placement in held.placements:
@@ -239,37 +227,29 @@ class Backfill:
         return ahead
 
     def _runs(
-        self,
-        holding: Iterable[HoldingView],
-        started: Iterable[tuple[PendingView, Admit]],
-        leaving: Collection[UnitId],
-    ) -> Iterator[_Run]:
-        at = self._snapshot.at
-        for held in holding:
-            stays: Sequence[HeldView] = held.placements
-            if leaving:
-                stays = [p for p in stays if not _leaves(held, p, leaving)]
-            if not stays:
-                continue
-            end = ends_at(held, at)
-            late, when = (True, begun_at(held)) if end is None else (False, end)
-            yield _Run(late, when, held.id, held.project, stays)
+        self, started: Iterable[tuple[PendingView, Admit]], leaving: Collection[UnitId]
+    ) -> Runs:
+        """What runs, once who is leaving has left, and what the plan starts."""
+        snapshot, at = self._snapshot, self._snapshot.at
+        ends, own = self._memory.ends(snapshot), list[Run]()
+        changed = {held.id for held in self._holders.giving} | {id for id, _ in leaving}
+        count = len(ends)
+        for held in snapshot.holding if changed else ():
+            if held.id in changed and held.placements:
+                count -= 1
+                stays = [p for p in staying(held) if not _leaves(held, p, leaving)]
+                if stays:
+                    own.append(Run.of(held, stays, at=at))
         for pending, admit in started:
             limit_s = pending.run_time_limit_s
             late, when = (True, at) if limit_s is None else (False, at + max(1, limit_s))
-            yield _Run(late, when, pending.id, pending.project, admit.places)
+            own.append(Run(late, when, pending.id, pending.project, admit.places))
+        others = (run for run in ends.runs(at=at) if run.id not in changed)
+        return Runs(merge(others, sorted(own, key=ORDER), key=ORDER), count=count + len(own))
 
 
 def _leaves(held: HoldingView, placement: HeldView, leaving: Collection[UnitId]) -> bool:
     return (held.id, ALL) in leaving or (held.id, placement.id) in leaving
-
-
-def ends_at(held: HoldingView, at: int) -> int | None:
-    """When it ends by its run-time limit, after `at`; None when nobody knows."""
-    if held.run_time_limit_s is None:
-        return None
-    end = begun_at(held) + held.run_time_limit_s
-    return None if end + OVERDUE_S < at else max(at + 1, end)
 
 
 def room_kept(kept: Keep, *, flavors: Mapping[FlavorId, FlavorView], at: int) -> Reason:
@@ -284,11 +264,6 @@ def room_kept(kept: Keep, *, flavors: Mapping[FlavorId, FlavorView], at: int) ->
     return because(ReasonCode.ROOM_KEPT, **numbers)
 
 
-def _by_end(run: _Run) -> tuple[bool, int, str, list[str]]:
-    """A workload that holds twice, which contradicts itself, stands by its nodes."""
-    return run.ends_late, run.ends_at, run.id, sorted(holder.node for holder in run.holders)
-
-
 def _idle(room: Room, place: Place) -> Place | None:
     """The place with those of its devices and slices that are free in the room, each as a whole;
     None without any."""
@@ -301,7 +276,7 @@ def _idle(room: Room, place: Place) -> Place | None:
 
 def _first(
     ahead: Draft,
-    runs: Sequence[_Run],
+    runs: Sequence[Run],
     pending: PendingView,
     request: Request,
     option: Option,
@@ -318,7 +293,7 @@ def _first(
             would_place(draft=ahead, pending=pending, request=request, option=option), None
         )
 
-    def end(some: Sequence[_Run]) -> int:
+    def end(some: Sequence[Run]) -> int:
         mark = ahead.checkpoint()
         for run in some:
             for holder in run.holders:
@@ -349,7 +324,7 @@ def _first(
     # All that ends at that moment is back by then. Of a part of it the next plan might choose
     # other places, and leave none to those for whom room is kept beside it.
     then = runs[high - 1]
-    alike = takewhile(lambda run: run.ends_at == then.ends_at, runs[high:])
+    alike = takewhile(lambda run: run.ends_at == then.ends_at, islice(runs, high, None))
     last = high if then.ends_late else high + sum(1 for _ in alike)
     end(runs[high:last])
     places = fits()

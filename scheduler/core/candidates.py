@@ -5,6 +5,7 @@ depends on the time too, so an order is made where somebody asks for it.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from heapq import merge
 from itertools import chain
 from operator import attrgetter
@@ -12,11 +13,12 @@ from operator import attrgetter
 from scheduler.core.cohorts import FLEET
 from scheduler.core.elastic import surplus
 from scheduler.core.equivalents import Parts
+from scheduler.core.least_lost import LeastLost
 from scheduler.core.ledger import Ledger
 from scheduler.core.quota import Book
 from scheduler.core.request import Option
 from scheduler.core.snapshot import HoldingView, PendingView, Snapshot
-from scheduler.core.units import FlavorId, NodeId, ProjectId, WorkloadId
+from scheduler.core.units import ClusterId, FlavorId, NodeId, ProjectId, WorkloadId
 from scheduler.core.victims import Held, UnitId, in_sum, is_protected
 
 ORDER = attrgetter("order")
@@ -73,12 +75,13 @@ class Candidates:
         self._others: dict[WorkloadId, HoldingView] = {}
         self._units: dict[WorkloadId, list[Held]] = {}
         self._all = _Line()
+        self._least_lost: LeastLost | None = None
         self._of_project: dict[ProjectId, _Line] = {}
         self._of_flavor: dict[FlavorId, dict[ProjectId, _Line]] = {}
         self._on_node: dict[NodeId, _Line] = {}
         self._own: dict[ProjectId, dict[int, tuple[Held, ...]]] = {}
         self._own_amounts: dict[ProjectId, dict[int, Mapping[FlavorId, int]]] = {}
-        self._givers: dict[Ledger, tuple[Sequence[int], _Givers]] = {}
+        self._givers: dict[Ledger, tuple[AbstractSet[int], _Givers]] = {}
         for each in snapshot.holding:
             self._add(each)
 
@@ -120,6 +123,8 @@ class Candidates:
             self._units[each.id] = units
         for held in units:
             self._all.add(held)
+            if self._least_lost is not None and held.is_whole:
+                self._least_lost.add(held)
             project = held.holding.project
             if project not in self._granted:
                 self._without_queue.add(project)
@@ -133,6 +138,8 @@ class Candidates:
         self._others.pop(id, None)
         for held in self._units.pop(id, ()):
             self._all.drop(held)
+            if self._least_lost is not None and held.is_whole:
+                self._least_lost.drop(held)
             project = held.holding.project
             _drop(self._of_project, project, held)
             for flavor in held.amounts:
@@ -215,15 +222,14 @@ class Candidates:
                     yield project, above, members
 
     def _givers_of(self, flavor: FlavorId, book: Book) -> _Givers:
-        """Who may give the flavor back to whom. Found once for all who ask before the next
-        charge."""
+        """Who may give the flavor back to whom. Found once for all who ask while the same members
+        are over capacity."""
         ledger, held = book.ledger(flavor), self._of_flavor.get(flavor, {})
-        kept = self._givers.get(ledger)
-        if kept is not None and kept[0] is ledger.beyond:
+        beyond, kept = ledger.beyond, self._givers.get(ledger)
+        if kept is not None and kept[0] == beyond:
             return kept[1]
         found: _Givers = {FLEET: [(of, ()) for of in self._without_queue if of in held]}
-        beyond = set(ledger.beyond)
-        for number in ledger.beyond:
+        for number in sorted(beyond):
             project = book.cohorts.projects.get(number)
             if project not in held:
                 continue
@@ -232,11 +238,23 @@ class Candidates:
                 if path[nth] not in beyond:
                     break
                 found.setdefault(path[nth - 1] if nth else FLEET, []).append((project, path[nth:]))
-        self._givers[ledger] = ledger.beyond, found
+        self._givers[ledger] = frozenset(beyond), found
         return found
 
     def all(self) -> Iterator[Held]:
         return self._left(self._in_order(self._all))
+
+    def least_lost(self, *, cluster: ClusterId, model: str) -> Iterator[Held]:
+        """Those who go as a whole and hold devices of the model there, or anything for none: the
+        least loss first, whatever their priority."""
+        if self._least_lost is None:
+            self._least_lost = LeastLost(flavors=self._rules[0])
+            for held in self._all.held.values():
+                if held.is_whole:
+                    self._least_lost.add(held)
+        for held in self._left(self._least_lost.of(cluster=cluster, model=model, at=self._at)):
+            held.settle(self._at)
+            yield held
 
     def on_node(self, node: NodeId) -> Iterator[Held]:
         return self._left(self._in_order(self._on_node.get(node)))

@@ -5,10 +5,11 @@ there, by the work that is lost, within `Policy.consolidation_budget_milli_s` fo
 with the places kept until all have landed (`landing`).
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 
 from scheduler.core.admission import Admission
 from scheduler.core.caps import Caps
@@ -22,7 +23,7 @@ from scheduler.core.preempt import Evictions
 from scheduler.core.reasons import PreemptRule, Reason
 from scheduler.core.request import Option, Request
 from scheduler.core.snapshot import HoldingView, PendingView, Snapshot
-from scheduler.core.turns import in_turn
+from scheduler.core.turns import from_turn
 from scheduler.core.units import ONE_MILLI, NodeId, WorkloadId
 from scheduler.core.windows import Windows
 
@@ -71,8 +72,8 @@ def consolidate(
     made, budget = Consolidated(), policy.consolidation_budget_milli_s
     if budget <= 0 or evictions is None or evictions.candidates.none:
         return made
-    worth = list(_worth(admission, evictions, left))
-    if not worth:
+    looks = _looks(admission, evictions, left, at=snapshot.at)
+    if not looks:
         return made
     movers = Movers(
         snapshot=snapshot,
@@ -82,8 +83,7 @@ def consolidate(
         kept=kept,
     )
     helped = set()
-    others = in_turn(worth[MOST_LOOKS:], at=snapshot.at, most=MOST_LOOKS)
-    for (pending, ids, request), option in [*worth[:MOST_LOOKS], *others]:
+    for (pending, ids, request), option in looks:
         caps = admission.caps  # who was helped before counts too
         if (
             pending.id in helped
@@ -111,29 +111,32 @@ def consolidate(
     return made
 
 
-def _worth(
-    admission: Admission,
-    evictions: Evictions,
-    left: Iterable[Left],
-) -> Iterator[_Asked]:
-    """The classes and options for which only room is lacking, and as much is free in sum."""
+def _looks(
+    admission: Admission, evictions: Evictions, left: Iterable[Left], *, at: int
+) -> list[_Asked]:
+    """Who is looked at: of the classes and options that are worth it the first, and of the others
+    those whose turn it is."""
     free = free_in_sum(draft=evictions.soon if evictions.coming else admission.draft)
-    for of in left:
-        pending, _, request = of
-        if (
-            not free
-            or admission.caps.reached(pending) is not None
-            or admission.windows.runs_into(pending=pending, request=request)
-        ):
-            continue
-        for option in request.options:
-            asked = {flavor.id for flavor in option.flavors}
-            if (
-                free >= sum(amount for flavor, amount in option.needs if flavor in asked)
-                and admission.has_quota(pending=pending, option=option)
-                and not admission.is_hopeless(pending=pending, request=request, option=option)
-            ):
-                yield of, option
+    if not free:
+        return []
+    is_worth = partial(_is_worth, admission, free)
+    asked = iter([(of, option) for of in left for option in of.request.options])
+    first = list(islice(filter(is_worth, asked), MOST_LOOKS))
+    others = filter(is_worth, from_turn(list(asked), at=at))
+    return [*first, *islice(others, MOST_LOOKS)]
+
+
+def _is_worth(admission: Admission, free_milli: int, asked: _Asked) -> bool:
+    """Whether only room is lacking, and as much is free in sum."""
+    (pending, _, request), option = asked
+    flavors = {flavor.id for flavor in option.flavors}
+    return (
+        free_milli >= sum(amount for flavor, amount in option.needs if flavor in flavors)
+        and admission.caps.reached(pending) is None
+        and not admission.windows.runs_into(pending=pending, request=request)
+        and admission.has_quota(pending=pending, option=option)
+        and not admission.is_hopeless(pending=pending, request=request, option=option)
+    )
 
 
 def may_return(caps: Caps, windows: Windows, held: HoldingView, request: Request) -> bool:

@@ -237,9 +237,7 @@ class Cycle:
         """Into the fleet with what is kept; asked when no more is kept."""
         of = self.snapshot
         draft = self._memory.draft("whole", snapshot=of, holding=of.holding)
-        for pending, admit in self._begun.admits:
-            for place in admit.places:
-                draft.add(project=pending.project, holder=place)
+        draft.admit((pending.project, admit.places) for pending, admit in self._begun.admits)
         soon = self.admission.promised
         for node in sorted(self._promised):
             if soon is not None:

@@ -169,6 +169,19 @@ class Draft:
         """Take back what `add` or the snapshot put in."""
         self._do(False, project, holder, holder.amount_milli)
 
+    def admit(self, places: Iterable[tuple[ProjectId, Sequence[Place]]]) -> None:
+        """Charge each project for its places in sum and let those take their room, without asking
+        whether they fit. Final: not for a what-if."""
+        sums, holders = dict[tuple[ProjectId, FlavorId], int](), list[Place]()
+        for project, own in places:
+            holders += own
+            for place in own:
+                key = project, place.flavor
+                sums[key] = sums.get(key, 0) + place.amount_milli
+        for (project, flavor), amount in sums.items():
+            self.book.charge(project=project, flavor=flavor, amount_milli=amount)
+        self.let_in(holders=holders)
+
     def let_in(self, *, holders: Sequence[Holds]) -> None:
         """Let them take their room; they have been charged. Final: not for a what-if."""
         self._change()

@@ -5,7 +5,7 @@ Kept from one plan to the next and changed by what has changed, so that no plan 
 
 from collections.abc import Collection, Iterable, Sequence
 
-from scheduler.core.elastic import gives_back, surplus
+from scheduler.core.elastic import gives_back, keeping, staying, surplus
 from scheduler.core.snapshot import HoldingView
 from scheduler.core.units import FlavorId, ProjectId, WorkloadId
 
@@ -46,6 +46,14 @@ class Holders:
     def giving(self) -> Collection[HoldingView]:
         """Anything of them is on its way back."""
         return self._giving.values()
+
+    def staying(self, holding: Sequence[HoldingView]) -> Sequence[HoldingView]:
+        """All of them, in that order, without what is on its way back, nor who is left with
+        nothing."""
+        if not self._giving:
+            return holding
+        each = (keeping(h, staying(h)) if h.id in self._giving else h for h in holding)
+        return [held for held in each if held.placements]
 
     @property
     def elastic(self) -> Collection[HoldingView]:

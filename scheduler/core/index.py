@@ -6,8 +6,7 @@ fewest left over, then tightest in cores, then first by name. (With random ties 
 worse by several percent: shared GPUs, Weng et al., "Beware of Fragmentation", USENIX ATC 2023.)
 """
 
-from bisect import bisect_left, insort
-from collections import Counter
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from enum import StrEnum
@@ -16,6 +15,7 @@ from typing import NamedTuple
 
 from scheduler.core import mig, replicas
 from scheduler.core.fit import Room
+from scheduler.core.ordered import Ordered
 from scheduler.core.snapshot import (
     DeviceMode,
     DeviceView,
@@ -50,67 +50,27 @@ class Key(NamedTuple):
     shares: Isolation | None = None
 
 
-_MOST_UNSETTLED = 1 << 10
-"""So many changes beyond one for each entry wait to be put in order where nobody looks."""
-_MANY = 32
-"""Beyond one change in so many entries, it is quicker to sort all anew than to look for places."""
-
-
-class Pool:
+class Pool(Ordered[Entry]):
     """The nodes of one kind, sorted by what is free. `total` sums the levels (cores for CPU);
-    `number` is that of its key in the index.
-
-    What comes and goes is put in order when `entries` are next asked for: of many pools nothing
-    but the total is.
+    `number` is that of its key in the index. Of many pools nothing but the total is asked for.
     """
 
-    __slots__ = ("_come", "_entries", "_gone", "free", "key", "number", "total")
+    __slots__ = ("free", "key", "number", "total")
 
     def __init__(self, key: Key, entries: Iterable[Entry] = (), *, number: int) -> None:
+        super().__init__(entries)
         self.key = key
         self.free = key.free
         self.number = number
-        self._entries = sorted(entries)
-        self._come: list[Entry] = []
-        self._gone: list[Entry] = []
         self.total = sum(map(self._measure, self._entries))
 
     def add(self, entry: Entry) -> None:
-        self._come.append(entry)
+        self._come.append(entry)  # as `super` does: a call for each would be felt
         self.total += self._measure(entry)
 
     def discard(self, entry: Entry) -> None:
-        self._gone.append(entry)
+        super().discard(entry)
         self.total -= self._measure(entry)
-        if len(self._gone) > len(self._entries) + _MOST_UNSETTLED:
-            self._settle()
-
-    @property
-    def entries(self) -> Sequence[Entry]:
-        """In order. To be read before the next change."""
-        if self._come or self._gone:
-            self._settle()
-        return self._entries
-
-    def _settle(self) -> None:
-        come, gone = self._come, self._gone
-        self._come, self._gone = [], []
-        if (len(come) + len(gone)) * _MANY < len(self._entries):
-            for entry in come:
-                insort(self._entries, entry)
-            for entry in gone:
-                del self._entries[bisect_left(self._entries, entry)]
-            return
-        self._entries += come
-        self._entries.sort()
-        if gone:
-            self._entries = _without(self._entries, Counter(gone))
-
-    def twin(self) -> "Pool":
-        """Another with the same in it."""
-        twin = copy(self)
-        twin._entries, twin._come, twin._gone = self._entries[:], self._come[:], self._gone[:]
-        return twin
 
     def ranks(self, level: int, cpu_milli: int) -> Iterator[int]:
         """Nodes with at least that level and cores, least left over first."""
@@ -162,16 +122,6 @@ class Pool:
         return max(0, entry[1]) if self.free is Free.CPU else entry[0]
 
 
-def _without(entries: Iterable[Entry], gone: Counter[Entry]) -> list[Entry]:
-    left = []
-    for entry in entries:
-        if gone.get(entry):
-            gone[entry] -= 1
-        else:
-            left.append(entry)
-    return left
-
-
 Entries = list[tuple[int, Entry]]
 """Each in the pool of that number."""
 
@@ -203,7 +153,7 @@ class Index:
         self.rooms: list[Room] = []
         self.clusters: list[ClusterId] = []
         self._places: dict[NodeId, int] = {}
-        self._hardware: list[Mapping[DeviceId, DeviceView]] = []
+        self._hardware: list[tuple[DeviceView, ...]] = []
         self._slots: list[_Slots] = []
         self._alike: dict[tuple[object, ...], tuple[_Slot, ...]] = {}
         self._entries: list[Entries] = []
@@ -244,7 +194,7 @@ class Index:
         self.clusters.append(cluster)
         self._places[room.node.id] = rank
         room.rank = rank if usable else -1
-        self._hardware.append(room.devices)
+        self._hardware.append(room.node.devices)
         self._slots.append(self._slots_for(cluster, room))
         self._entries.append([])
         self._enter(rank, self._levels(room) if usable else [])
@@ -254,8 +204,8 @@ class Index:
         rank = self._places[room.node.id]
         self.rooms[rank] = room
         room.rank = rank if usable else -1
-        if self._hardware[rank] is not room.devices:
-            self._hardware[rank] = room.devices
+        if self._hardware[rank] is not room.node.devices:
+            self._hardware[rank] = room.node.devices
             self._slots[rank] = self._slots_for(self.clusters[rank], room)
         self._enter(rank, self._levels(room) if usable else [])
 

@@ -1,6 +1,7 @@
 """One flavor over the whole tree: what members use, and may use. `quota` has the algebra."""
 
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from copy import copy
 
 from scheduler.core.cohorts import FLEET, Cohorts
@@ -28,7 +29,7 @@ class Ledger:
         self.used = self.lasting = [0] * len(self.nominal)
         self._drawn: list[int] | None = None
         self._left: dict[int, int] = {}
-        self._beyond: list[int] | None = None
+        self._beyond: set[int] | None = None
         self._moved: set[int] | None = None
         self._ceilings: dict[int, int] = {}
         self.kept = [0] * len(self.nominal)
@@ -47,16 +48,18 @@ class Ledger:
         if self.lasting is not self.used:
             twin.lasting = list(self.lasting)
         twin._left, twin._moved = dict(self._left), None
+        twin._beyond = None if self._beyond is None else set(self._beyond)
         twin._drawn = None if self._drawn is None else list(self._drawn)
         twin.awaited = set(self.awaited)
         return twin
 
     def charge(self, number: int, amount: int) -> None:
         self._left.clear()
-        self._beyond = None
         if self._moved is not None:
             self._moved.add(number)
         self._add(self.used, self.kept, number, amount)
+        if self._beyond is not None:
+            self._follow(self._beyond, number)
         if self.lasting is not self.used:
             self._add(self.lasting, self.kept, number, amount)
         if self._drawn is not None:
@@ -128,12 +131,21 @@ class Ledger:
         return self.used[number] - self.capacity[number]
 
     @property
-    def beyond(self) -> Sequence[int]:
-        """The members that are `over`. Known until the next charge: each search asks it."""
+    def beyond(self) -> AbstractSet[int]:
+        """The members that are `over`. Kept up, as each search asks it. To be read at once."""
         if self._beyond is None:
             both = enumerate(zip(self.used, self.capacity, strict=True))
-            self._beyond = [number for number, (used, most) in both if used > most]
+            self._beyond = {number for number, (used, most) in both if used > most}
         return self._beyond
+
+    def _follow(self, beyond: set[int], number: int) -> None:
+        """The use of the member has changed, and so may that of those above it."""
+        while number >= FLEET:
+            if self.used[number] > self.capacity[number]:
+                beyond.add(number)
+            else:
+                beyond.discard(number)
+            number = self.parents[number]
 
     def law(self, number: int, more: int) -> Iterator[tuple[int, int, int | None]]:
         """Each member whose use `more` raises, upwards: its number, its use then and the most that

@@ -11,10 +11,15 @@ def lost_milli_s(
     """Thousandths of devices x seconds run until `at` since the last checkpoint, or since the
     start if that is later; rounded up. 0 for what had not begun. `sevenths_milli` is what it held,
     in thousandths of a seventh of a device."""
-    since = at if started_at is None else started_at
-    if checkpointed_at is not None:
-        since = max(since, checkpointed_at)
-    return -(-sevenths_milli * max(0, at - since) // PARTS)
+    since = lost_since(started_at=started_at, checkpointed_at=checkpointed_at)
+    return 0 if since is None else -(-sevenths_milli * max(0, at - since) // PARTS)
+
+
+def lost_since(*, started_at: int | None, checkpointed_at: int | None) -> int | None:
+    """Since when what it did is lost; None for what has not begun."""
+    if started_at is None or checkpointed_at is None:
+        return started_at
+    return max(started_at, checkpointed_at)
 
 
 def gpu_hours(lost_milli_s: int) -> str:

@@ -13,6 +13,7 @@ from scheduler.core.draft import Draft
 from scheduler.core.holders import Holders
 from scheduler.core.plan import Fault
 from scheduler.core.quota import Book
+from scheduler.core.runs import Ends
 from scheduler.core.since import Since
 from scheduler.core.snapshot import HoldingView, PendingView, Snapshot
 from scheduler.core.units import ProjectId
@@ -39,6 +40,7 @@ class Memory:
         self._candidates: tuple[int, Candidates] | None = None
         self._worlds: dict[str, World] = {}
         self._holders: Holders | None = None
+        self._ends: Ends | None = None
         self._demand: Demand | None = None
 
     def look(self, snapshot: Snapshot) -> tuple[Fault, ...]:
@@ -48,11 +50,13 @@ class Memory:
         found = since.faults(snapshot)
         pending, holding = since.pending, since.holding
         if since.is_new:
-            self._holders = self._demand = None
+            self._holders = self._demand = self._ends = None
         if self._holders is not None:
             self._holders.follow(gone=holding.gone, come=holding.come)
             if self._holders.is_stale:
                 self._holders = None
+        if self._ends is not None:
+            self._ends.follow(gone=holding.gone, come=holding.come)
         if self._demand is not None:
             self._demand.follow(gone=pending.gone, come=pending.come)
             self._demand.follow(gone=holding.gone, come=holding.come)
@@ -103,6 +107,13 @@ class Memory:
             return Holders(snapshot.holding)
         self._holders = self._holders or Holders(snapshot.holding)
         return self._holders
+
+    def ends(self, snapshot: Snapshot) -> Ends:
+        """When what runs in it ends."""
+        if snapshot is not self._seen:  # since then some were told to go
+            return Ends(snapshot.holding)
+        self._ends = self._ends or Ends(snapshot.holding)
+        return self._ends
 
     def candidates(self, snapshot: Snapshot) -> Candidates:
         """Who may be evicted; for who asked last alone."""

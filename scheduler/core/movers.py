@@ -9,7 +9,7 @@ reservation stays. What it leaves is free for who comes next, so where room is k
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
-from heapq import nsmallest
+from itertools import islice
 from typing import NamedTuple
 
 from scheduler.core.candidates import Candidates
@@ -70,8 +70,8 @@ class Movers:
         MOST_MOVERS at most."""
         found = self._in_cluster.get((cluster, model))
         if found is None:
-            held = (h for h in self._candidates.all() if self._holds(h, cluster, model))
-            least = nsmallest(MOST_MOVERS, held, key=lambda each: each.order[2:])
+            held = self._candidates.least_lost(cluster=cluster, model=model)
+            least = islice(held, MOST_MOVERS)
             found = self._in_cluster[cluster, model] = _by_loss(least, self.may_move)
         return iter(found)
 
@@ -136,19 +136,6 @@ class Movers:
     def _left(self, project: ProjectId, flavor: FlavorId) -> int:
         left = self.draft.book.available(project=project, flavor=flavor)
         return -1 if left is None else left
-
-    def _holds(self, held: Held, cluster: ClusterId, model: str) -> bool:
-        of, flavors = held.holding, self.draft.flavors
-        return (
-            held.is_whole
-            and of.cluster == cluster
-            and (
-                not model
-                or any(
-                    p.flavor in flavors and flavors[p.flavor].model == model for p in of.placements
-                )
-            )
-        )
 
     def may_move(self, held: HoldingView) -> bool:
         """Whether it runs whole, has rested, might start again if it ended now, and leaves nothing

@@ -61,13 +61,13 @@ class Evictions:
         self.candidates = self._memory.candidates(snapshot)
         self._snapshot = snapshot
         self._policy = policy
-        self._giving = self._memory.holders(snapshot).giving
-        self._leaving = bool(self._giving)
+        self._holders = self._memory.holders(snapshot)
+        self._leaving = bool(self._holders.giving)
         holding = self._staying() if snapshot.reservations else ()
         self.windows = Windows(snapshot=snapshot, holding=holding)
         self._soon: Draft | None = None
         self._bare: Draft | None = None
-        self._taken: list[tuple[ProjectId, Place]] = []
+        self._taken: list[tuple[ProjectId, Sequence[Place]]] = []
         self.preemptors = 0
         self._victims = 0
         self._floors: dict[UnitId, tuple[Floor, ...]] = {}
@@ -94,8 +94,7 @@ class Evictions:
 
     def _staying(self) -> Sequence[HoldingView]:
         """What runs, without what is on its way back."""
-        holding = self._snapshot.holding
-        return remaining(holding, staying) if self._giving else holding
+        return self._holders.staying(self._snapshot.holding)
 
     @property
     def idle(self) -> bool:
@@ -121,10 +120,10 @@ class Evictions:
     def started(self, *, pending: PendingView, places: Sequence[Place]) -> None:
         """These places are taken from now on."""
         self._version += 1
-        for place in places:
-            self._taken.append((pending.project, place))
-            for draft in (self._soon, self._bare):
-                if draft is not None:
+        self._taken.append((pending.project, places))
+        for draft in (self._soon, self._bare):
+            if draft is not None:
+                for place in places:
                     draft.add(project=pending.project, holder=place)
         self.windows.started(workload=pending, places=places)
         self._take(places)
@@ -313,9 +312,9 @@ class Evictions:
 
     def _note(self, workload: PendingView | HoldingView, places: Sequence[Place]) -> None:
         self.promised.append((workload, places))
-        for place in places:
-            self._taken.append((workload.project, place))
-            if self._bare is not None:
+        self._taken.append((workload.project, places))
+        if self._bare is not None:
+            for place in places:
                 self._bare.add(project=workload.project, holder=place)
         self.windows.started(workload=workload, places=places)
         self._take(places)
@@ -385,6 +384,5 @@ class Evictions:
 
     def _draft(self, purpose: str, holding: Sequence[HoldingView]) -> Draft:
         draft = self._memory.draft(purpose, snapshot=self._snapshot, holding=holding)
-        for project, place in self._taken:
-            draft.add(project=project, holder=place)
+        draft.admit(self._taken)
         return draft

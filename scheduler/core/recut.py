@@ -12,9 +12,9 @@ from collections import Counter
 from collections.abc import Callable, Collection, Container, Iterable, Mapping
 from dataclasses import dataclass
 
-from scheduler.core.backfill import ends_at
 from scheduler.core.devices import Devices
 from scheduler.core.losses import lost_milli_s
+from scheduler.core.runs import ends_at
 from scheduler.core.snapshot import (
     ClusterView,
     DeviceMode,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
-from scheduler.core.backfill import Backfill, ends_at
+from scheduler.core.backfill import Backfill
 from scheduler.core.budgets import HOUR_S
 from scheduler.core.change import Change, Relaxation, Unit
 from scheduler.core.checks import CheckCode, fails_at
@@ -23,6 +23,7 @@ from scheduler.core.policy import Policy
 from scheduler.core.portions import is_as_good
 from scheduler.core.reasons import BINDS_CORES, BINDS_MEMORY, Reason, ReasonCode
 from scheduler.core.request import Option, Request, Requests
+from scheduler.core.runs import ends_at
 from scheduler.core.snapshot import (
     PendingView,
     PodSetView,

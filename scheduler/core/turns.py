@@ -1,6 +1,6 @@
 """Whose turn it is, where each plan looks at some of many."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 
 _MASK = (1 << 64) - 1
@@ -10,10 +10,13 @@ def in_turn[T](of: Sequence[T], *, at: int, most: int) -> list[T]:
     """All, or so many from a place on that differs from plan to plan, and round from the last to
     the first. Each comes up in time, though plans come in step: the place is as good as drawn by
     lot, where with any multiple of `at` some would wait for months of plans 901 s apart."""
-    if len(of) <= most:
-        return list(of)
+    return list(of) if len(of) <= most else list(islice(from_turn(of, at=at), most))
+
+
+def from_turn[T](of: Sequence[T], *, at: int) -> Iterator[T]:
+    """All, from that place on."""
     first = _scattered(at) * len(of) >> 64
-    return list(islice(chain(of[first:], of[:first]), most))
+    return chain(of[first:], of[:first])
 
 
 def _scattered(at: int) -> int:

@@ -35,14 +35,15 @@ Order = tuple[bool, int, int, int, int, UnitId]
 class Held:
     """Work that may be evicted, or one pod of it that may go. `amounts` is what it gives back,
     thousandths by flavor, models too; `order`, once it is settled, has the least harm first,
-    whosever work it is.
+    whosever work it is. `pods`, `sevenths_milli` (what would be lost each second, in thousandths
+    of a seventh of a device) and `order` are as before any pod was lost.
 
     A pod is in `whole`, where that may go too, until it has been taken from it (`lose`).
     """
 
     __slots__ = (
-        *("_at", "_devices", "_milli", "_parts", "_pods", "_rank"),
-        *("amounts", "holding", "id", "is_whole", "on", "order", "placements", "whole"),
+        *("_at", "_devices", "_parts", "_rank", "amounts", "holding", "id", "is_whole", "on"),
+        *("order", "placements", "pods", "sevenths_milli", "whole"),
     )
 
     def __init__(
@@ -59,7 +60,7 @@ class Held:
         self.id: UnitId = holding.id, ALL if pod is None else pod.id
         self.placements = placements = staying(holding) if pod is None else (pod,)
         self._parts = parts
-        self._milli, self._pods = self._weigh(placements), len(placements)
+        self.sevenths_milli, self.pods = self._weigh(placements), len(placements)
         self._rank = 0 if pod is None else pod.rank
         self._at: int | None = None
         self._devices: dict[FlavorId, int] | None = None
@@ -75,12 +76,12 @@ class Held:
         if self._at != at:
             of, self._at = self.holding, at
             lost = losses.lost_milli_s(
-                sevenths_milli=self._milli,
+                sevenths_milli=self.sevenths_milli,
                 started_at=of.started_at,
                 checkpointed_at=of.checkpointed_at,
                 at=at,
             )
-            self.order = self.is_whole, of.priority, lost, self._pods, -self._rank, self.id
+            self.order = self.is_whole, of.priority, lost, self.pods, -self._rank, self.id
 
     @property
     def devices(self) -> Mapping[FlavorId, int]:

@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from scheduler.core.backfill import ends_at
 from scheduler.core.budgets import used_since
 from scheduler.core.cycle import plan
 from scheduler.core.isolation import is_enough
 from scheduler.core.plan import Admit, Hold
 from scheduler.core.policy import Policy
+from scheduler.core.runs import ends_at
 from scheduler.core.snapshot import Isolation, PendingView, QueueView, QuotaView, Snapshot
 from scheduler.core.units import BudgetId, CohortId, FlavorId, ProjectId
 

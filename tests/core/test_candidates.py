@@ -3,13 +3,13 @@
 from dataclasses import replace
 from random import Random
 
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from scheduler.core.candidates import ORDER, Candidates
 from scheduler.core.memory import Memory
 from scheduler.core.snapshot import HeldView, QueueView, Snapshot
-from scheduler.core.units import FlavorId, NodeId
+from scheduler.core.units import ClusterId, FlavorId, NodeId
 from scheduler.core.victims import Held, Order
 from tests.core.build import AT, node, pods, queue, runs, snapshot
 from tests.core.fleets import snapshots
@@ -33,8 +33,14 @@ def lists(candidates: Candidates, of: Snapshot) -> list[list[Told]]:
         *(candidates.own(pending=pending) for pending in of.pending),
         *(candidates.on_node(node) for node in nodes),
         *(candidates.with_flavor(flavor.id, projects) for flavor in of.flavors),
+        *(candidates.least_lost(cluster=cluster, model=model) for cluster, model in places(of)),
     ]
     return [[told(held) for held in listed] for listed in found]
+
+
+def places(of: Snapshot) -> list[tuple[ClusterId, str]]:
+    models = {"", *(flavor.model for flavor in of.flavors)}
+    return [(cluster.id, model) for cluster in of.clusters for model in sorted(models)]
 
 
 def patient(of: Snapshot, pick: Random) -> Snapshot:
@@ -81,6 +87,31 @@ def test_in_any_order_they_are_the_same(of: Snapshot, seed: int) -> None:
     for flavor in of.flavors:
         some = list(candidates.any_with_flavor(flavor.id, projects))
         assert sorted(some, key=ORDER) == list(candidates.with_flavor(flavor.id, projects))
+
+
+@settings(deadline=None)
+@given(snapshots(12), st.integers(0, 2**32), st.integers(0, 7200))
+def test_who_loses_least_comes_first_whatever_time_has_gone_by(
+    of: Snapshot, seed: int, later_s: int
+) -> None:
+    memory, models = Memory(), {flavor.id: flavor.model for flavor in of.flavors}
+    assume(not memory.look(of))
+    memory.candidates(of)  # which are kept, with their order
+    of = replace(of, at=of.at + later_s)
+    memory.look(of)
+    candidates = memory.candidates(of)
+    take(candidates, Random(seed))
+    whole = [held for held in candidates.all() if held.is_whole]
+    for cluster, model in places(of):
+        found = list(candidates.least_lost(cluster=cluster, model=model))
+        there = [
+            held
+            for held in whole
+            if held.holding.cluster == cluster
+            and (not model or model in {models.get(p.flavor) for p in held.holding.placements})
+        ]
+        assert [h.order[2] for h in found] == sorted(h.order[2] for h in there)
+        assert {h.id for h in found} == {h.id for h in there}
 
 
 def test_they_are_kept() -> None:
