@@ -24,7 +24,7 @@ from tenants.access import Action, Actor
 from tenants.models import Project, Quota, QuotaRequest, User
 from tenants.selectors import chains, requests
 from tenants.selectors.requests import Cost
-from tenants.services import steps
+from tenants.services import quotas, steps
 from tenants.services.previews import Previewed
 
 PASSES = 100
@@ -101,7 +101,8 @@ def preview(
     """If the request were granted now, or `nominal_milli` instead of what it asks.
 
     Raises NotFound or NotAllowed but for who may take the step that is due, themself or for
-    somebody, Conflict once it is decided, Invalid for an amount that adds nothing, and TooOften.
+    somebody, Conflict once it is decided, Invalid for an amount that adds nothing or is part of
+    what is handed out whole, and TooOften.
     """
     access.authorize(actor, Action.VIEW, project=request.project)
     if request.decision:
@@ -109,6 +110,7 @@ def preview(
     chain = chains.chain(actor=actor, request=request)
     for_whom = steps.authorize(actor=actor, request=request, chain=chain, at=at)
     wanted = request.nominal_milli if nominal_milli is None else nominal_milli
+    quotas.check_pieces(wanted, request.flavor, pointer="/nominal_milli")
     quota = Quota.objects.filter(project=request.project, flavor=request.flavor).first()
     more = wanted - (quota.nominal_milli if quota else 0)
     if more <= 0:

@@ -74,7 +74,7 @@ def preview(
     else:
         access.authorize_fleet(actor, Action.EDIT_QUOTA)
         id = CohortId(str(owner.id))
-    quotas.check(amounts)
+    quotas.check(amounts, flavor)
     quotas.check_version(owner=owner, flavor=flavor, version=version)
     quota = QuotaView(
         FlavorId(str(flavor.id)),

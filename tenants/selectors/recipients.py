@@ -25,14 +25,12 @@ def deciders(request: QuotaRequest, chain: Chain, *, at: datetime) -> list[User]
         chain=chain,
     )
     delegates = {each.delegate_id: each.delegate for each in others}.values()
-    return [
-        *own.values(),
-        *(
-            user
-            for user in delegates
-            if access.allowed(access.actor_for(user=user), Action.VIEW, project=request.project)
-        ),
-    ]
+    return [*own.values(), *(user for user in delegates if sees(user, request.project))]
+
+
+def asker(request: QuotaRequest) -> list[User]:
+    """Who asked, unless they see the project no more. One query."""
+    return [request.requested_by] if sees(request.requested_by, request.project) else []
 
 
 def owners(place: Project | Tenant) -> QuerySet[User]:
@@ -84,6 +82,11 @@ def channels_of(
         ]
 
     return found
+
+
+def sees(user: User, project: Project) -> bool:
+    """By a role that they have now. One query."""
+    return access.allowed(access.actor_for(user=user), Action.VIEW, project=project)
 
 
 def _tenant_of(place: Project | Tenant) -> UUID:

@@ -30,9 +30,11 @@ def make(
     if Action.DECIDE_REQUEST not in actor.ceiling or not deciding:
         raise NotAllowed("Only who decides requests by a role of their own names a delegate.")
     user = User.objects.filter(username=delegate, is_active=True).first()
-    if user is None or user == actor.user or user.is_service:
+    if user is None or user == actor.user or user.is_service or user.is_break_glass:
         raise Invalid(
-            "Name somebody else who may sign in.", pointer="/delegate", code="unknown-user"
+            "Name somebody else who may sign in, and decide.",
+            pointer="/delegate",
+            code="unknown-user",
         )
     begins = from_at or at
     if begins < at or not begins < until_at <= begins + LONGEST_DELEGATION:

@@ -33,15 +33,16 @@ class Allotment:
     from_at: datetime | None = None
     until_at: datetime | None = None
 
-    def check(self, *, at: datetime, pointer: str = "/nominal_milli") -> None:
-        """Raises Invalid for an amount out of range, and for moments that are past, too far away
-        or in the wrong order."""
+    def check(self, *, flavor: Flavor, at: datetime, pointer: str = "/nominal_milli") -> None:
+        """Raises Invalid for an amount out of range or of part of what is whole, and for moments
+        that are past, too far away or in the wrong order."""
         if not 0 <= self.nominal_milli <= quotas.MAX_MILLI:
             raise Invalid(
                 f"{self.nominal_milli} is not between 0 and {quotas.MAX_MILLI}.",
                 pointer=pointer,
                 code="out-of-range",
             )
+        quotas.check_pieces(self.nominal_milli, flavor, pointer=pointer)
         for name, moment in (("/from_at", self.from_at), ("/until_at", self.until_at)):
             if moment is not None and not at < moment <= at + LONGEST:
                 raise Invalid(
@@ -84,7 +85,8 @@ def give(
     beyond the quota at its end preempted; else that ends by itself. `version` is of the quota that
     was seen, None for any. In the caller's transaction, who has authorised it.
 
-    Raises VersionMismatch, and Invalid where as much is there already for as long.
+    Raises VersionMismatch, and Invalid where as much is there already for as long, or where
+    nothing could ever be taken back.
     """
     project, flavor = request.project, request.flavor
     grant = Grant(
@@ -93,6 +95,13 @@ def give(
         until_at=allotment.until_at,
         take_back=take_back,
     )
+    there = quotas.of(owner=project, flavor=flavor)
+    if take_back and there is not None and there.borrowing_limit_milli is None:
+        raise Invalid(
+            f"{project.name} may borrow any amount of {flavor.name}, so nothing is ever held"
+            " beyond its quota: let what runs end by itself, or give the quota a borrowing limit.",
+            pointer="/take_back",
+        )
     if allotment.from_at is not None:
         quotas.check_version(owner=project, flavor=flavor, version=version)
         grant.save(force_insert=True)
@@ -113,7 +122,10 @@ def give(
 
 def end(*, actor: Actor, grant: Grant, at: datetime) -> Grant:
     """Take it away before its time, as who decides requests there; one that has not begun never
-    does. Raises NotFound or NotAllowed, Conflict when it is over or was granted for good."""
+    does. What runs beyond the quota then ends by itself, also where it was to be taken back at its
+    end: whoever wants it now lowers the quota, which tells first whom that stops.
+
+    Raises NotFound or NotAllowed, Conflict when it is over or was granted for good."""
     access.authorize(actor, Action.DECIDE_REQUEST, project=grant.request.project)
     if not _end(grant.id, actor=actor, at=at):
         raise Conflict("It is over already.")
@@ -197,7 +209,7 @@ def _end(id: UUID, *, actor: Actor | None, at: datetime) -> bool:
     else:
         for_good_milli = _lasting(quota, None)
         Grant.objects.filter(id=id).update(ended_at=at)
-        back_at = at if grant.take_back else None
+        back_at = at if grant.take_back and actor is None else None
         action = "quota.grant-ended"
         _recompute(quota, for_good_milli, actor=actor, action=action, at=at, back_at=back_at)
         Grant.objects.filter(id=id).update(quota_version=quota.version)

@@ -20,9 +20,15 @@ def grant(*, actor: Actor, user: User, role: Role, place: Place, at: datetime) -
 
     Raises NotFound when the actor does not see the place, NotAllowed when they may not give that
     role there, or would give themself what they may not do yet, Invalid for a service account of
-    another place, and for a role that none has.
+    another place, for a role that none has, and for the account behind glass.
     """
     through = authorize(actor, place, role)
+    if user.is_break_glass:
+        raise Invalid(
+            "The break-glass account owns and operates the fleet, and is nothing else: it needs no"
+            " second factor.",
+            pointer="/user",
+        )
     if user.is_service:
         _check_serves(user, role, place)
     if user == actor.user:

@@ -42,11 +42,12 @@ def request_waits(request: QuotaRequest, chain: Chain, *, at: datetime) -> None:
 
 
 def request_answered(request: QuotaRequest, *, at: datetime) -> None:
-    """To who asked, granted or denied; who withdrew it knows. In the caller's transaction."""
+    """To who asked, granted or denied, if they see the project still; who withdrew it knows. In
+    the caller's transaction."""
     events = {"granted": Event.REQUEST_GRANTED, "denied": Event.REQUEST_DENIED}
     if event := events.get(request.decision):
         cause = f"request:{request.id}:{request.decision}"
-        _tell(event, cause, request, [request.requested_by], at=at)
+        _tell(event, cause, request, recipients.asker(request), at=at)
 
 
 def grant_ended(grant: Grant, *, at: datetime) -> None:
@@ -98,7 +99,7 @@ def _remind(grant: Grant, days: int, *, at: datetime) -> bool:
 def _concerned(grant: Grant) -> Collection[User]:
     request = grant.request
     owners = recipients.owners(request.project)
-    return {user.id: user for user in (request.requested_by, *owners)}.values()
+    return {user.id: user for user in (*recipients.asker(request), *owners)}.values()
 
 
 def _tell(
@@ -138,10 +139,11 @@ def of_work(
     body: Mapping[str, object],
     at: datetime,
 ) -> bool:
-    """Tell what became of somebody's work there: them, if they want to be mailed of that, and
-    `channels`, those that are for it; False where nobody is, and nothing is written. In the
-    caller's transaction."""
-    people = [submitter] if event in submitter.mailed_of else []
+    """Tell what became of somebody's work there: them, if they want to be mailed of that and see
+    the project still, and `channels`, those that are for it; False where nobody is, and nothing is
+    written. In the caller's transaction."""
+    wants = event in submitter.mailed_of and recipients.sees(submitter, project)
+    people = [submitter] if wants else []
     if not people and not channels:
         return False
     whose = {"project": project.name, "submitted_by": submitter.get_username()}

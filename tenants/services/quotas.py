@@ -18,6 +18,9 @@ from tenants.models import Grant, Project, Quota, Tenant, TenantQuota
 from tenants.services import notices, trail, usage
 
 MAX_MILLI = usage.MAX_MILLI
+ONE_MILLI = 1000
+_IN_PIECES = frozenset({FlavorKind.WHOLE, FlavorKind.MIG})
+_AMOUNTS = ("nominal_milli", "borrowing_limit_milli", "lending_limit_milli")
 
 
 class VersionMismatch(Conflict):
@@ -55,27 +58,32 @@ def set_quota(
 ) -> Quota:
     """Make the project's quota of `flavor` be `amounts`, as an operator.
 
-    A nominal quota is guaranteed by the whole fleet, so who operates less of it does not raise
-    one: they ask. Another nominal quota ends what was granted for a time. Lowering it below what
+    A nominal quota is guaranteed by the whole fleet, so who operates less of it sets none above
+    what is there for good: they ask. Another nominal quota ends what was granted for a time.
+    Lowering it below what
     is used takes nothing back before `amounts.enforce_at`: it only admits nothing more. `version`
     is the one the caller saw, 0 for none yet; None overwrites whatever is there.
     Raises NotFound or NotAllowed for the project, Invalid for an amount out of range,
     VersionMismatch when somebody edited the quota meanwhile.
     """
     authorize(actor, project)
-    check(amounts)
+    check(amounts, flavor)
     with transaction.atomic():
         quota, before = _set(Quota, amounts, version, project=project, flavor=flavor)
-        raises = quota.nominal_milli > (before.nominal_milli if before else 0)
-        if raises and not access.allowed_at(actor, Action.EDIT_QUOTA, place=None):
-            raise NotAllowed(
-                "Only who operates the whole fleet raises a nominal quota, as all of it guarantees"
-                " that: ask for it by a request."
-            )
-        if before and before.nominal_milli != quota.nominal_milli:
-            for grant in Grant.objects.filter(
+        had_milli = before.nominal_milli if before else 0
+        if quota.nominal_milli != had_milli:
+            rows = Grant.objects.filter(
                 Grant.for_a_time(), request__project=project, request__flavor=flavor
-            ).select_related("request__project"):
+            )
+            for_a_time = list(rows.select_related("request__project")) if before else []
+            lasting_milli = Grant.lasting_milli(for_a_time, nominal_milli=had_milli, until_at=None)
+            raises = quota.nominal_milli > lasting_milli
+            if raises and not access.allowed_at(actor, Action.EDIT_QUOTA, place=None):
+                raise NotAllowed(
+                    "Only who operates the whole fleet raises a nominal quota beyond what is there"
+                    " for good, as all of it guarantees that: ask for it by a request."
+                )
+            for grant in for_a_time:
                 Grant.objects.filter(id=grant.id).update(ended_at=at, quota_version=quota.version)
                 record_of_grant(grant, "grant.end", actor=actor, at=at)
         record(actor, quota, before, action="quota.set", at=at)
@@ -99,7 +107,7 @@ def set_tenant_quota(
     VersionMismatch as that does.
     """
     authorize(actor, tenant)
-    check(amounts)
+    check(amounts, flavor)
     with transaction.atomic():
         quota, before = _set(TenantQuota, amounts, version, tenant=tenant, flavor=flavor)
         trail.record(
@@ -145,16 +153,36 @@ def set_nominal(
         lending_limit_milli=quota.lending_limit_milli,
         enforce_at=enforce_at or quota.enforce_at,
     )
-    check(amounts)
+    _check_bounds(amounts)
     _change(quota, amounts)
     record(actor, quota, before, action=action, at=at)
     hints.hint(hints.CYCLE)
 
 
-def check(amounts: Amounts) -> None:
-    """Raises Invalid for an amount out of range, and for a moment to take back from without a
-    borrowing limit."""
-    for name in ("nominal_milli", "borrowing_limit_milli", "lending_limit_milli"):
+def check(amounts: Amounts, flavor: Flavor) -> None:
+    """Raises Invalid for an amount out of range, for part of what is handed out whole, and for a
+    moment to take back from without a borrowing limit."""
+    _check_bounds(amounts)
+    for name in _AMOUNTS:
+        if (milli := getattr(amounts, name)) is not None:
+            check_pieces(milli, flavor, pointer=f"/{name}")
+
+
+def check_pieces(milli: int, flavor: Flavor, *, pointer: str) -> None:
+    """Raises Invalid for part of what is handed out whole. Not asked of what is there: an older
+    quota stays, and changes by time."""
+    if flavor.kind in _IN_PIECES and milli % ONE_MILLI:
+        least = milli - milli % ONE_MILLI
+        raise Invalid(
+            f"{flavor.name} is handed out whole: {milli} thousandths are not; right would be"
+            f" {least} or {least + ONE_MILLI}.",
+            pointer=pointer,
+            code="fraction",
+        )
+
+
+def _check_bounds(amounts: Amounts) -> None:
+    for name in _AMOUNTS:
         value = getattr(amounts, name)
         if value is not None and not 0 <= value <= MAX_MILLI:
             raise Invalid(

@@ -173,7 +173,7 @@ def grant(
         )
         given = given or agreed
         allotment = _allotment(request, given, at=at)
-        allotment.check(at=at, pointer="/granted_milli")
+        allotment.check(flavor=request.flavor, at=at, pointer="/granted_milli")
         steps.check_no_more(chain, nominal_milli=given.nominal_milli, until_at=given.until_at)
         if _is_less(given, agreed) and not note:
             raise Invalid("Say why it is less than asked.", pointer="/note", code="required")
@@ -308,7 +308,7 @@ def _check_allotment(
     at: datetime,
     pointer: str = "/nominal_milli",
 ) -> None:
-    allotment.check(at=at, pointer=pointer)
+    allotment.check(flavor=flavor, at=at, pointer=pointer)
     if allotment.from_at is None:
         grants.check_adds(
             Quota.objects.filter(project=project, flavor=flavor).first(),

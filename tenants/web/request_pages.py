@@ -139,7 +139,11 @@ def grant_end(request: HttpRequest, id: UUID) -> HttpResponse:
     except Conflict as error:
         messages.warning(request, error.message)
     else:
-        messages.success(request, f"{of.project.name}'s grant of {of.flavor.name} has ended.")
+        messages.success(
+            request,
+            f"{of.project.name}'s grant of {of.flavor.name} has ended. What runs beyond the quota"
+            " ends by itself.",
+        )
     return go(request, reverse("request-list"))
 
 

@@ -44,7 +44,7 @@ def test_a_weight_and_a_quota_are_played(cast: Cast) -> None:
         {
             "project": project,
             "flavor": flavor.name,
-            "nominal_milli": 1,
+            "nominal_milli": 0,
             "lending_limit_milli": None,
         },
     ):
@@ -53,7 +53,7 @@ def test_a_weight_and_a_quota_are_played(cast: Cast) -> None:
         assert (told["step_s"], told["left_count"], told["currency"]) == (600, 0, "EUR")
         [of_project] = told["projects"]
         [used] = of_project["used"]
-        starts = "weight" in body  # nothing starts on a nominal of 0 or 1
+        starts = "weight" in body  # nothing starts on a nominal of 0
         assert used["flavor"] == flavor.name
         assert 0 < used["before_milli_s"] <= 1000 * 3600
         assert used["after_milli_s"] == (used["before_milli_s"] if starts else 0)

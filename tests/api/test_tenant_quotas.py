@@ -61,7 +61,7 @@ def test_an_operator_sets_it_and_whoever_sees_the_tenant_sees_it(
 def test_what_was_seen_too_long_ago_is_refused(api: Api, cast: Cast, h100: Flavor) -> None:
     client = api(cast.oz)
     client.post(URL, asked(cast), format="json")
-    late = client.post(URL, asked(cast, nominal_milli=1), format="json")
+    late = client.post(URL, asked(cast, nominal_milli=1000), format="json")
     assert (late.status_code, late.json()["code"]) == (409, "version-mismatch")
     assert TenantQuota.objects.get().nominal_milli == 6000
 
@@ -72,6 +72,7 @@ def test_what_was_seen_too_long_ago_is_refused(api: Api, cast: Cast, h100: Flavo
         ({"nominal_milli": -1}, "/nominal_milli"),
         ({"nominal_milli": 10**12 + 1}, "/nominal_milli"),
         ({"borrowing_limit_milli": 0.5}, "/borrowing_limit_milli"),
+        ({"lending_limit_milli": 1500}, "/lending_limit_milli"),
         ({"flavor": "none"}, "/flavor"),
         ({"tenant": "x"}, "/tenant"),
         ({"shares": 3}, "/shares"),
@@ -94,9 +95,9 @@ def test_more_than_there_is_is_set_and_warned_of_with_numbers(
     assert told["warnings"] == [
         "9 h100-80gb are guaranteed in the whole fleet, which has 8: 1 too many."
     ]
-    body = asked(cast, nominal_milli=1500, project=str(cast.detection.id))
+    body = asked(cast, nominal_milli=2000, project=str(cast.detection.id))
     del body["tenant"]
     told = client.post("/api/v1/quotas", body, format="json").json()
     assert told["warnings"] == [
-        "10.5 h100-80gb are guaranteed in the whole fleet, which has 8: 2.5 too many."
+        "11 h100-80gb are guaranteed in the whole fleet, which has 8: 3 too many."
     ]

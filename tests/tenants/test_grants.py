@@ -259,6 +259,18 @@ class TestTime:
         quota = Quota.objects.get()
         assert (quota.nominal_milli, quota.enforce_at) == (8000, AT + 3 * DAY)
 
+    @pytest.mark.parametrize("later", [timedelta(0), DAY])
+    def test_nothing_can_be_taken_back_of_what_may_borrow_any_amount(
+        self, cast: Cast, h100: Flavor, later: timedelta
+    ) -> None:
+        factories.quota(cast.detection, h100, 8000)
+        asked = ask(cast, h100, from_at=AT + later if later else None, until_at=AT + 3 * DAY)
+        back = Given(nominal_milli=16_000, until_at=AT + 3 * DAY, take_back=True)
+        with pytest.raises(Invalid, match="nothing is ever held beyond its quota") as refused:
+            grant(cast, asked, given=back)
+        assert refused.value.pointer == "/take_back"
+        assert nominal() == 8000
+
 
 class TestEnd:
     def test_an_approver_ends_it_before_its_time(self, cast: Cast, h100: Flavor) -> None:
@@ -274,6 +286,18 @@ class TestEnd:
             grants.end(actor=of(cast.pia), grant=asked.grant, at=AT)
         grants.begin_and_end_due(at=AT + 7 * DAY)
         assert nominal() == 8000
+
+    def test_by_hand_nothing_is_taken_back_of_which_nobody_was_told(
+        self, cast: Cast, h100: Flavor
+    ) -> None:
+        factories.quota(cast.detection, h100, 8000, borrowing_limit_milli=0)
+        asked = ask(cast, h100, until_at=AT + 7 * DAY)
+        back = Given(nominal_milli=16_000, until_at=AT + 7 * DAY, take_back=True)
+        grant(cast, asked, given=back)
+        Quota.objects.update(used_milli=16_000)
+        grants.end(actor=of(cast.pia), grant=asked.grant, at=AT + DAY)
+        quota = Quota.objects.get()
+        assert (quota.nominal_milli, quota.enforce_at) == (8000, None)
 
     def test_one_that_has_not_begun_never_does(self, cast: Cast, h100: Flavor) -> None:
         asked = ask(cast, h100, from_at=AT + DAY)

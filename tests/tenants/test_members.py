@@ -3,11 +3,11 @@
 import pytest
 
 from controlplane.audit.models import AuditEvent
-from controlplane.kernel.errors import Conflict, NotAllowed, NotFound
+from controlplane.kernel.errors import Conflict, Invalid, NotAllowed, NotFound
 from tenants import access
 from tenants.access import Action, Actor, actor_for
 from tenants.models import Member, Role, User
-from tenants.services import members, requests, steps
+from tenants.services import break_glass, members, requests, steps
 from tests import factories
 from tests.conftest import Cast
 
@@ -132,3 +132,15 @@ def test_an_owner_takes_nothing_back_that_is_above_them(cast: Cast) -> None:
         row = Member.objects.get(user=user, role=role, tenant=None, project=None)
         with pytest.raises(NotAllowed):
             members.revoke(actor=actor(cast.ada), member=row, at=factories.AT)
+
+
+def test_the_account_behind_glass_is_nothing_but_what_it_was_made(cast: Cast) -> None:
+    """It shows no second factor, and approves nothing."""
+    break_glass.make(username="glass", at=factories.AT)
+    glass, opal = User.objects.get(username="glass"), factories.user("opal")
+    factories.member(opal, Role.OWNER)
+    with pytest.raises(Invalid, match="is nothing else"):
+        members.grant(
+            actor=actor(opal), user=glass, role=Role.APPROVER, place=None, at=factories.AT
+        )
+    assert {member.role for member in glass.memberships.all()} == {Role.OWNER, Role.OPERATOR}

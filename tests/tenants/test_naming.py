@@ -24,6 +24,9 @@ NAME = st.text(st.characters(codec="utf-8"), min_size=1, max_size=20)
         "Vlslon Lab",
         "Vision\N{NO-BREAK SPACE}Lab",
         "Visi0n Lab",
+        "\u1d20\u026as\u026a\u1d0f\u0274 \u029f\u1d00\u0299",  # small capitals
+        "V\u0269sion \u0196ab",  # iotas
+        "Vision\u02bb Lab",
     ],
 )
 def test_what_reads_like_a_neighbour_is_refused(other: str) -> None:
@@ -45,6 +48,33 @@ def test_a_whole_word_of_another_script_is_seen_through(latin: str, other: str) 
     assert naming.checked(other) == other
     with pytest.raises(Invalid, match="reads like"):
         naming.checked(other, alike=[latin])
+
+
+@pytest.mark.parametrize(
+    ("script", "name"),
+    [
+        ("Lisu", "\ua4e1\ua4ee\ua4d0"),
+        ("Cherokee", "\u13de\u13aa\u13f4"),
+        ("Coptic", "\u2c9f\u2c83"),
+        ("Deseret", "\U00010404"),
+    ],
+)
+def test_a_script_that_nobody_writes_in_today_is_refused(script: str, name: str) -> None:
+    with pytest.raises(Invalid, match=f"has letters of {script}: write it in a script of every"):
+        naming.checked(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["ビール ラボ", "人々", "실험실", "מעבדה", "مختبر", "प्रयोगशाला", "ห้องแล็บ", "Ⅳ. Labor", "Kaʻu"],
+)
+def test_a_script_of_everyday_use_is_not(name: str) -> None:
+    assert naming.checked(name, alike=["Vision Lab"]) == name
+
+
+def test_capitals_read_like_small_letters_in_each_script() -> None:
+    assert naming.reading("МОСКВА") == naming.reading("москва")
+    assert naming.reading("ΒΕΤΑ") == naming.reading("βετα")
 
 
 def test_a_word_is_in_one_script() -> None:
@@ -82,7 +112,7 @@ def test_a_reading_reads_like_itself(name: str) -> None:
     ],
 )
 def test_a_letter_of_any_other_script_and_what_shows_nothing_is_refused(name: str) -> None:
-    with pytest.raises(Invalid, match=r"some of which look alike|shows nothing"):
+    with pytest.raises(Invalid, match=r"some of which look alike|shows nothing|of everyday use"):
         naming.checked(name)
 
 

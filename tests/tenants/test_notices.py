@@ -15,7 +15,7 @@ from pytest_django import Settings
 from clusters.models import Flavor
 from controlplane.settings.env import mailers, origin
 from tenants.access import actor_for
-from tenants.models import Delivery, Grant, Notice, QuotaRequest, Role, User
+from tenants.models import Delivery, Grant, Member, Notice, QuotaRequest, Role, User
 from tenants.services import deliveries, grants, notices, quotas, requests
 from tenants.services.grants import Allotment
 from tenants.services.quotas import Amounts
@@ -115,6 +115,20 @@ class TestWhoIsTold:
         grants.begin_and_end_due(at=grant.until_at)
         what = "Berth: 16 h100-80gb in Detection has ended."
         assert told(grant.until_at) == [("ada", what), ("ben", what)]
+
+    def test_who_asked_and_sees_the_project_no_more_is_told_nothing(
+        self, cast: Cast, h100: Flavor
+    ) -> None:
+        granted(cast, h100, lasts=30 * DAY)
+        other = ask(cast, h100)
+        Member.objects.filter(user=cast.ben).delete()
+        send(AT)
+        for reminded in (AT + 16 * DAY, AT + 27 * DAY):
+            notices.remind(at=reminded)
+            assert {to for to, _ in told(reminded)} == {"ada"}
+        requests.deny(actor=actor_for(user=cast.pia), request=other, note="No.", at=AT)
+        grants.begin_and_end_due(at=AT + 30 * DAY)
+        assert {to for to, _ in told(AT + 30 * DAY)} == {"ada"}
 
     def test_of_an_end_by_an_operator_too(self, cast: Cast, h100: Flavor) -> None:
         granted(cast, h100, lasts=DAY)

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable
+from contextlib import nullcontext
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -9,13 +10,13 @@ from uuid import UUID
 import pytest
 from django.db import IntegrityError, connection, transaction
 
-from clusters.models import Flavor
+from clusters.models import Flavor, FlavorKind
 from controlplane.audit.models import AuditEvent
 from controlplane.kernel import hints
 from controlplane.kernel.errors import Conflict, Invalid, NotAllowed, NotFound
 from controlplane.kernel.throttle import TooOften
 from tenants.access import Actor, actor_for
-from tenants.models import Decision, Notice, Quota, QuotaRequest, Role, Scope, User
+from tenants.models import Decision, Grant, Notice, Quota, QuotaRequest, Role, Scope, User
 from tenants.selectors import requests as selectors
 from tenants.services import asking_bounds, quotas, requests, steps
 from tenants.services.grants import Allotment
@@ -273,10 +274,77 @@ def test_who_operates_less_than_the_fleet_raises_no_guarantee(cast: Cast, h100: 
         ).nominal_milli  # fmt: skip
 
     with pytest.raises(NotAllowed, match="Only who operates the whole fleet raises"):
-        set_to(8001, otto)
+        set_to(9000, otto)
     assert Quota.objects.get().nominal_milli == 8000
     assert set_to(6000, otto) == 6000
     assert set_to(9000, cast.oz) == 9000
+
+
+def test_nor_do_they_make_last_what_was_granted_for_a_time(cast: Cast, h100: Flavor) -> None:
+    factories.quota(cast.detection, h100, 8000)
+    otto = factories.user("otto")
+    factories.member(otto, Role.OPERATOR, at=cast.vision)
+    asked = factories.quota_request(
+        cast.detection, h100, cast.ben, until_at=factories.AT + timedelta(days=7)
+    )
+    requests.grant(actor=actor_for(user=cast.pia), request=asked, at=factories.AT)
+    assert Quota.objects.get().nominal_milli == 16_000
+
+    def set_to(milli: int, limit_milli: int | None = None) -> int:
+        return quotas.set_quota(
+            actor=actor_for(user=otto), project=cast.detection, flavor=h100,
+            amounts=quotas.Amounts(nominal_milli=milli, borrowing_limit_milli=limit_milli),
+            at=factories.AT,
+        ).nominal_milli  # fmt: skip
+
+    with pytest.raises(NotAllowed, match="beyond what is there for good"):
+        set_to(15_000)
+    assert set_to(16_000, 0) == 16_000
+    assert Grant.objects.get().state == "in-force"
+    assert set_to(8000) == 8000
+    assert Grant.objects.get().state == "ended"
+
+
+@pytest.mark.parametrize(
+    ("kind", "profile", "fits"),
+    [
+        (FlavorKind.WHOLE, "", False),
+        (FlavorKind.MIG, "1g.10gb", False),
+        (FlavorKind.SHARE, "", True),
+        (FlavorKind.CPU, "", True),
+    ],
+)
+def test_part_of_what_is_handed_out_whole_is_refused(
+    cast: Cast, kind: FlavorKind, profile: str, fits: bool
+) -> None:
+    flavor = factories.flavor("some", kind=kind, profile=profile)
+    refused = nullcontext() if fits else pytest.raises(Invalid, match="right would be 1000 or 2")
+    oz, ben = actor_for(user=cast.oz), actor_for(user=cast.ben)
+    amounts = quotas.Amounts(nominal_milli=0, borrowing_limit_milli=1500)
+    with refused:
+        quotas.set_quota(
+            actor=oz, project=cast.detection, flavor=flavor, amounts=amounts, at=factories.AT
+        )
+    with refused:
+        quotas.set_tenant_quota(
+            actor=oz, tenant=cast.vision, flavor=flavor, amounts=amounts, at=factories.AT
+        )
+    with refused:
+        requests.open(
+            actor=ben, project=cast.detection, flavor=flavor, reason="A half more.",
+            allotment=Allotment(nominal_milli=1500), at=factories.AT,
+        )  # fmt: skip
+    assert Quota.objects.exists() == QuotaRequest.objects.exists() == fits
+
+
+def test_a_trim_to_part_of_a_whole_is_refused(cast: Cast, h100: Flavor) -> None:
+    asked = factories.quota_request(cast.detection, h100, cast.ben)
+    with pytest.raises(Invalid, match="right would be 15000 or 16000") as refused:
+        requests.grant(
+            actor=actor_for(user=cast.pia), request=asked, note="Less.",
+            given=Given(nominal_milli=15_999, until_at=None), at=factories.AT,
+        )  # fmt: skip
+    assert refused.value.pointer == "/granted_milli"
 
 
 def test_of_many_that_wait_ones_own_and_those_to_decide_come_first(

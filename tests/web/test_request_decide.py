@@ -177,7 +177,7 @@ def test_it_is_given_for_a_time(
     assert (grant.until_at, grant.take_back) == (until, True)
     assert nominal(cast, shop) == 16_000
     ended = client.post(reverse("grant-end", args=[quota_request.id]), follow=True)
-    assert "grant of h100-80gb has ended." in ended.content.decode()
+    assert "grant of h100-80gb has ended. What runs beyond" in ended.content.decode()
     assert nominal(cast, shop) == 8000
 
 

@@ -26,22 +26,28 @@ def test_an_approver_is_led_to_it_and_decides_by_what_it_says(
 ) -> None:
     pia = browse(cast.pia)
     assert url(asked) in pia.get(reverse("request-list")).content.decode()
-    answer = pia.get(url(asked), {"amount": "12.5"}, headers=HTMX)
+    answer = pia.get(url(asked), {"amount": "13"}, headers=HTMX)
     html = answer.content.decode()
     assert html.strip().startswith('<div class="impact"')
-    assert "If 12.5 h100-80gb were granted now" in html
-    assert "€8,100.00" in html  # 4.5 more at 2.50 an hour for 30 days
-    assert "4 now, then \N{MINUS SIGN}0.5" in html  # of 16 devices, 12 of which are promised
+    assert "If 13 h100-80gb were granted now" in html
+    assert "€9,000.00" in html  # 5 more at 2.50 an hour for 30 days
+    assert "4 now, then \N{MINUS SIGN}1" in html  # of 16 devices, 12 of which are promised
     assert f'form="answer-{asked.id}"' in html
-    assert answer.context["impact"].nominal_milli == 12_500
+    assert answer.context["impact"].nominal_milli == 13_000
     form = {
-        "decision": "grant", "amount": "12.5", "note": "For now.", "version": 1,
+        "decision": "grant", "amount": "13", "note": "For now.", "version": 1,
         "quota_version": 1, "preview": answer.context["preview"],
     }  # fmt: skip
     decided = pia.post(reverse("request-decide", args=[asked.id]), form)
     assert decided.status_code == 303
     event = AuditEvent.objects.get(action="request.granted")
     assert event.after["preview"] == answer.context["impact"].previewed.digest
+
+
+def test_part_of_a_whole_has_no_preview(browse: Browse, cast: Cast, asked: QuotaRequest) -> None:
+    answer = browse(cast.pia).get(url(asked), {"amount": "12.5"}, headers=HTMX)
+    assert answer.status_code == 422
+    assert "right would be 12000 or 13000" in answer.content.decode()
 
 
 def test_a_preview_of_another_amount_decides_nothing(

@@ -22,13 +22,13 @@ def form(cast: Cast, **changes: Any) -> dict[str, Any]:  # Any: form values
 
 
 def test_a_plain_post_stores_the_request(browse: Browse, cast: Cast, shop: Shop) -> None:
-    answer = browse(cast.ben).post(URL, form(cast, amount="24.5"), follow=True)
+    answer = browse(cast.ben).post(URL, form(cast, amount="24"), follow=True)
     assert answer.redirect_chain == [(reverse("request-list"), 303)]
     made = QuotaRequest.objects.get()
-    assert (made.project, made.flavor, made.nominal_milli) == (cast.detection, shop.h100, 24_500)
+    assert (made.project, made.flavor, made.nominal_milli) == (cast.detection, shop.h100, 24_000)
     assert made.requested_by == cast.ben
     assert AuditEvent.objects.filter(action="request.open", target_id=made.id).exists()
-    assert "Asked for 24.5 h100-80gb." in answer.content.decode()
+    assert "Asked for 24 h100-80gb." in answer.content.decode()
 
 
 def test_who_asks_too_often_is_told_until_when(
