@@ -6,13 +6,20 @@ import os
 import platform
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "tests" / "bench" / "results"
+
+
+class Goal(NamedTuple):
+    """What a figure should be."""
+
+    at_least: float = -math.inf
+    at_most: float = math.inf
 
 
 class Figures:
@@ -48,17 +55,28 @@ class Figures:
         ]
 
     def table(self) -> str:
-        width = max(map(len, self._metrics), default=0)
-        lines = [
-            f"{name:<{width}}  {value:>12,.2f} {unit}{self._told(name)}"
-            for name, (value, unit) in self._metrics.items()
-        ]
+        return self._table(self._metrics)
+
+    def against(self, goals: Mapping[str, Goal]) -> str:
+        """A table of those that have such a goal, which are theirs from now on."""
+        found = [name for name in goals if name in self._metrics]
+        for name in found:
+            self._goals[name] = goals[name].at_least, goals[name].at_most
+        return self._table(found)
+
+    def _table(self, names: Collection[str]) -> str:
+        width = max(map(len, names), default=0)
+        lines = []
+        for name in names:
+            value, unit = self._metrics[name]
+            lines.append(f"{name:<{width}}  {value:>12,.2f} {unit}{self._told(name)}")
         note = f"the machine was {self._idle:.0%} idle before"
         return "\n".join([*lines, note])
 
     def write(self, path: Path) -> None:
-        """Figures of an earlier run that this one did not take are kept, with that run's day."""
-        taken_at = datetime.now(UTC).isoformat(timespec="seconds")
+        """Figures of an earlier run that this one did not take are kept, with that run's day and
+        commit."""
+        taken_at, of = datetime.now(UTC).isoformat(timespec="seconds"), commit()
         kept = _kept(path)
         metrics = {
             name: {"value": value, "unit": unit} for name, (value, unit) in self._metrics.items()
@@ -66,8 +84,9 @@ class Figures:
         content = {
             "metrics": kept["metrics"] | metrics,
             "taken_at": kept["taken_at"] | dict.fromkeys(metrics, taken_at),
+            "taken_of": kept["taken_of"] | dict.fromkeys(metrics, of),
             "date": taken_at,
-            "commit": commit(),
+            "commit": of,
             "machine": {**machine(), "idle_before": round(self._idle, 3)},
         }
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -86,7 +105,7 @@ def _kept(path: Path) -> dict[str, dict[str, Any]]:  # Any: JSON
         kept = json.loads(path.read_text())
     except (OSError, ValueError):
         kept = {}
-    return {part: kept.get(part, {}) for part in ("metrics", "taken_at")}
+    return {part: kept.get(part, {}) for part in ("metrics", "taken_at", "taken_of")}
 
 
 def machine() -> dict[str, Any]:  # Any: JSON values

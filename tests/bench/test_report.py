@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.bench import report
-from tests.bench.report import RESULTS, Figures
+from tests.bench.report import RESULTS, Figures, Goal
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def figures(monkeypatch: pytest.MonkeyPatch) -> Figures:
 @pytest.mark.parametrize("path", sorted(RESULTS.glob("*.json")), ids=lambda path: path.stem)
 def test_the_kept_figures_are_values_with_units(path: Path) -> None:
     kept = json.loads(path.read_text())
-    assert kept["metrics"].keys() == kept["taken_at"].keys()
+    assert kept["metrics"].keys() == kept["taken_at"].keys() >= kept.get("taken_of", {}).keys()
     assert all(metric.keys() == {"value", "unit"} for metric in kept["metrics"].values())
 
 
@@ -33,6 +33,7 @@ def test_a_later_run_keeps_what_it_did_not_take_with_its_day(
     written = json.loads(path.read_text())
     assert written["metrics"] == {**old, "b_s": {"value": 3, "unit": "s"}}
     assert written["taken_at"] == {"a_s": "earlier", "b_s": written["date"]}
+    assert written["taken_of"] == {"b_s": written["commit"]}
 
 
 def test_a_first_run_needs_no_earlier_one(figures: Figures, tmp_path: Path) -> None:
@@ -40,6 +41,18 @@ def test_a_first_run_needs_no_earlier_one(figures: Figures, tmp_path: Path) -> N
     figures.write(tmp_path / "results" / "path.json")
     written = json.loads((tmp_path / "results" / "path.json").read_text())
     assert written["metrics"] == {"a_s": {"value": 1.235, "unit": "s"}}
+
+
+def test_of_many_figures_those_with_a_goal_are_told(figures: Figures) -> None:
+    figures.add("quick_s", 0.2, "s")
+    figures.add("slow_s", 3, "s")
+    figures.add("other", 1, "")
+    goals = {"slow_s": Goal(at_most=1), "quick_s": Goal(at_most=1), "untaken": Goal(at_least=1)}
+    slow, quick, note = figures.against(goals).splitlines()
+    assert (slow.split()[0], slow.endswith("MISSED)")) == ("slow_s", True)
+    assert (quick.split()[0], quick.endswith("met)")) == ("quick_s", True)
+    assert "idle" in note
+    assert figures.missed == ["slow_s"]
 
 
 @pytest.mark.parametrize(
