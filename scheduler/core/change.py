@@ -3,7 +3,7 @@
 Cheapest first, by what the user gives up: a preference (another flavor or cluster, a wider level
 of the topology), then time or size (a run-time limit, cores, memory, fewer pods to begin with),
 then safety (being preemptible, neighbours less far apart), then somebody else's yes (quota, a
-budget), then time itself.
+budget, work of others that moves), then time itself.
 """
 
 from dataclasses import dataclass
@@ -36,6 +36,7 @@ class Change(StrEnum):
     ISOLATION = "isolation"  # accept less between neighbours
     QUOTA = "quota"  # ask for more
     BUDGET = "budget"  # ask for a larger one
+    MOVES = "moves"  # let a plan lose more by moving others' work
     WAIT = "wait"  # for what ends by its run-time limit
 
 
@@ -46,7 +47,8 @@ class Relaxation:
     `starts_now`: it starts in the plan made now; else it waits for less, for evictions that begin
     at once or (WAIT) for `new` seconds. `subject` is the flavor of QUOTA by name, and the pod set
     of CORES, MEMORY and PODS by id, and of TOPOLOGY where it is that of a pod set; of QUOTA `new`
-    is how much more, and of BUDGET, in thousandths of a device for an hour. Whose budget it is,
+    is how much more, and of BUDGET, in thousandths of a device for an hour, as both of MOVES are,
+    which bound what one plan loses. Whose budget it is,
     also of RUN_LIMIT, `subject` says by name. Of ISOLATION it is the flavor's, and `old` and `new`
     are isolations.
     """
@@ -97,6 +99,11 @@ def describe(found: Relaxation) -> str:
             return f"Ask for {new} {found.subject} more of quota{now}."
         case Change.BUDGET:
             return f"Ask for {new} GPU-hours more in the budget of {found.subject}."
+        case Change.MOVES:
+            return (
+                f"Let one plan lose {new} GPU-hours by moving work, not {old}, as an operator may:"
+                " all that stops for it starts elsewhere at once."
+            )
         case Change.WAIT:
             return f"Wait {new}: enough has ended by then, by its run-time limits."
 

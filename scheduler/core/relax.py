@@ -31,6 +31,7 @@ from scheduler.core.snapshot import (
     Snapshot,
     TopologyView,
 )
+from scheduler.core.sound import MOST_MILLI_S
 from scheduler.core.units import ONE_MILLI, FlavorId
 from scheduler.core.whatif import Trials, accepting, funded, granted, later
 
@@ -119,6 +120,7 @@ class _Search:
         yield from self._isolation(request)
         yield from self._quota(request)
         yield from self._budget()
+        yield from self._moves()
         if self._fails is not CheckCode.PROMISES:  # whose reason says until when
             yield from self._wait()
 
@@ -264,9 +266,8 @@ class _Search:
             asks, of = accepting(self._snapshot, self._pending, flavor.isolation)
             if self._trials.starts(asks, of):
                 least = str(dict(reason.numbers)["least"])
-                yield Relaxation(
-                    Change.ISOLATION, least, flavor.isolation.value, subject=flavor.name
-                )
+                new = flavor.isolation.value
+                yield Relaxation(Change.ISOLATION, least, new, subject=flavor.name)
                 return
 
     def _quota(self, request: Request) -> Iterator[Relaxation]:
@@ -295,6 +296,17 @@ class _Search:
         more = funded(self._snapshot, budget.id, more_milli * HOUR_S)
         if self._trials.starts(self._pending, more):
             yield Relaxation(Change.BUDGET, None, more_milli, Unit.MILLI, budget.name)
+
+    def _moves(self) -> Iterator[Relaxation]:
+        """What one plan has to lose by moving work for it; else for all who come before it too."""
+        if self._fails not in _HELD_BY_ROOM:
+            return
+        now = self._policy.consolidation_budget_milli_s
+        for lost in self._trials.lost_by_moves(self._pending, MOST_MILLI_S) or ():
+            milli = -(-lost // HOUR_S)
+            if lost > now and self._trials.lost_by_moves(self._pending, milli * HOUR_S):
+                yield Relaxation(Change.MOVES, now // HOUR_S, milli, Unit.MILLI, starts_now=False)
+                return
 
     def _lacks(self, option: Option) -> Iterator[tuple[int, FlavorId]]:
         """What the option lacks to be let in, to take back what others borrow, to be what nobody

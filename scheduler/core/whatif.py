@@ -5,12 +5,15 @@ from dataclasses import replace
 
 from scheduler.core.budgets import used_since
 from scheduler.core.cycle import plan
+from scheduler.core.equivalents import Parts
 from scheduler.core.isolation import is_enough
 from scheduler.core.plan import Admit, Hold
 from scheduler.core.policy import Policy
+from scheduler.core.reasons import PreemptRule
 from scheduler.core.runs import ends_at
 from scheduler.core.snapshot import Isolation, PendingView, QueueView, QuotaView, Snapshot
 from scheduler.core.units import BudgetId, CohortId, FlavorId, ProjectId
+from scheduler.core.victims import Held, Victim, loss_milli_s
 
 MOST_PLANS = 32
 """In all, for one workload."""
@@ -18,8 +21,12 @@ MOST_PLANS = 32
 
 def would_start(snapshot: Snapshot, policy: Policy, pending: PendingView) -> Admit | Hold:
     """What the plan would be for `pending` if it were submitted now, or were so instead."""
+    return plan(_with(snapshot, pending), policy).decision(pending.id)
+
+
+def _with(snapshot: Snapshot, pending: PendingView) -> Snapshot:
     others = tuple(waiting for waiting in snapshot.pending if waiting.id != pending.id)
-    return plan(replace(snapshot, pending=(*others, pending)), policy).decision(pending.id)
+    return replace(snapshot, pending=(*others, pending))
 
 
 class Trials:
@@ -42,6 +49,28 @@ class Trials:
             return None
         self._plans += 1
         return would_start(of or self._snapshot, self._policy, asks)
+
+    def lost_by_moves(self, asks: PendingView, budget_milli_s: int) -> tuple[int, int] | None:
+        """What moves for it loses, and all that the plan moves, in thousandths of devices x
+        seconds, where one plan may lose so much; None where nothing moves for it, and once it is
+        spent."""
+        if self.is_spent:
+            return None
+        self._plans += 1
+        policy = replace(self._policy, consolidation_budget_milli_s=budget_milli_s)
+        made = plan(_with(self._snapshot, asks), policy)
+        rule = PreemptRule.CONSOLIDATE
+        movers = {p.victim: p.preemptor for p in made.preempts if p.rule is rule}
+        parts = Parts(flavors=self._snapshot.flavors, queues=self._snapshot.queues)
+        own, all_lost = list[Victim](), list[Victim]()
+        for holding in self._snapshot.holding:
+            if holding.id in movers:
+                held = Held(holding, parts=parts)
+                held.settle(self._snapshot.at)
+                all_lost.append(Victim.of(held, rule))
+                if movers[holding.id] == asks.id:
+                    own.append(all_lost[-1])
+        return (loss_milli_s(own), loss_milli_s(all_lost)) if own else None
 
     def starts(self, asks: PendingView, of: Snapshot | None = None) -> bool:
         """False too once it is spent."""

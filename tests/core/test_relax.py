@@ -13,7 +13,7 @@ from scheduler.core.policy import Policy
 from scheduler.core.reasons import ReasonCode
 from scheduler.core.relax import MOST_FLAVORS
 from scheduler.core.snapshot import Isolation, PendingView, PodSetView, ReservationView, Snapshot
-from scheduler.core.units import BudgetId, FlavorId, ProjectId
+from scheduler.core.units import ONE_MILLI, BudgetId, FlavorId, ProjectId
 from scheduler.core.whatif import accepting, funded, granted, later, would_start
 from tests.core.build import (
     A30,
@@ -29,6 +29,7 @@ from tests.core.build import (
     snapshot,
 )
 from tests.core.fleets import fleet, snapshots
+from tests.core.test_consolidate import MIXED, halves, sliced
 
 QUEUES = [queue("a", h100=16, a30=16), queue("b", h100=16)]
 EASY = Policy(guard_s=300, preemption=False)
@@ -248,8 +249,39 @@ def applied(of: Snapshot, asked: PendingView, one: Relaxation) -> tuple[Snapshot
 
 
 def decided(of: Snapshot, asked: PendingView, one: Relaxation, policy: Policy) -> Admit | Hold:
+    if one.change is Change.MOVES:
+        assert isinstance(one.new, int)
+        policy = replace(policy, consolidation_budget_milli_s=one.new * 3600)
+        return would_start(of, policy, asked)
     fleet, request = applied(of, asked, one)
     return would_start(fleet, policy, request)
+
+
+@pytest.mark.parametrize(("may_be_lost_s", "told"), [(0, "0"), (59, "0.016")])
+def test_more_that_may_be_lost_by_moving_work(may_be_lost_s: int, told: str) -> None:
+    of = halves()
+    policy = Policy(consolidation_budget_milli_s=may_be_lost_s * ONE_MILLI)
+    found = helps(of, of.pending[0], policy)[Change.MOVES]
+    assert (found.new, found.starts_now) == (17, False)
+    words = f"Let one plan lose 0.017 GPU-hours by moving work, not {told}, as an operator may"
+    assert describe(found).startswith(words)
+    enough = Policy(consolidation_budget_milli_s=60 * ONE_MILLI)
+    assert Change.MOVES not in helps(of, of.pending[0], enough)
+
+
+def test_a_slice_is_offered_room_by_others_that_move_whatever_may_be_lost() -> None:
+    """A seventh that has run for 14 hours moves for the first; nothing is left for the second."""
+    of = sliced(*MIXED, ago_s=14 * 3600)
+    found = [helps(of, asked).get(Change.MOVES) for asked in of.pending]
+    assert [one and one.new for one in found] == [2000, None]
+
+
+def test_what_may_not_move_is_no_offer() -> None:
+    of = halves()
+    firm = replace(of, holding=tuple(replace(held, preemptible=False) for held in of.holding))
+    assert Change.MOVES not in helps(firm, of.pending[0])
+    off = Policy(preemption=False)
+    assert Change.MOVES not in helps(of, of.pending[0], off)
 
 
 @settings(max_examples=120, deadline=None)

@@ -10,7 +10,7 @@ from tenants.models import Grant
 from tenants.services import grants
 from tests import factories
 from tests.conftest import Cast
-from tests.tenants.test_grants import ask, grant, nominal
+from tests.tenants.granting import ask, grant, nominal
 
 AT = factories.AT
 DAY = timedelta(days=1)
