@@ -3,6 +3,6 @@
 from hypothesis import settings
 
 settings.register_profile(
-    "mutation", derandomize=True, max_examples=50, database=None, deadline=None
+    "mutation", derandomize=True, max_examples=20, database=None, deadline=None
 )
 settings.load_profile("mutation")
