@@ -43,7 +43,7 @@ def main() -> None:
     options = parser.parse_args()
     try:
         paths = packing.lists(variants=options.variants)
-    except FileNotFoundError as error:
+    except (FileNotFoundError, packing.BadList) as error:
         parser.error(str(error))
     figures = Figures()
     scale.take(

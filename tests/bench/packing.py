@@ -18,7 +18,7 @@ import gzip
 import os
 import random
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import NamedTuple
@@ -56,6 +56,8 @@ from tests.bench.report import RESULTS, Figures
 
 PREFIX = "openb_pod_list_"
 NODES = "openb_node_list_gpu_node.csv"
+_MOST = 1 << 31
+"""Of anything that a pod asks for."""
 ARRIVED_PCT = 130
 SEEDS = range(42, 52)
 GUARD = 4096
@@ -94,22 +96,42 @@ def cluster(folder: Path = TRACE) -> Cluster:
     return Cluster(tuple(nodes), models)
 
 
+class BadList(ValueError):
+    """A list of pods that can't be played, and where it is wrong."""
+
+
 def tasks(path: Path, models: dict[str, int]) -> list[Shape]:
+    """Raises BadList."""
     found = []
-    for row in _rows(path):
-        gpus = int(row["num_gpu"])
+    for line, row in enumerate(_rows(path), start=2):
+        where = f"{path}, line {line}"
+        cpu_milli, memory_mib, gpus = (
+            _number(row, name, where, most=_MOST)
+            for name in ("cpu_milli", "memory_mib", "num_gpu")
+        )
+        milli = _number(row, "gpu_milli", where, most=ONE_MILLI) if gpus == 1 else ONE_MILLI
         accepted = (row.get("gpu_spec") or "").split("|")
         mask = sum(1 << models[name] for name in {*accepted} if name in models)
         found.append(
             Shape(
-                int(row["cpu_milli"]),
-                int(row["memory_mib"]),
+                cpu_milli,
+                memory_mib,
                 gpus,
-                int(row["gpu_milli"]) if gpus == 1 else ONE_MILLI,
+                milli,
                 mask if accepted != [""] else ANY_MODEL,
             )
         )
+    if not any(map(asked_milli, found)):
+        raise BadList(f"{path} has no pod that asks for a GPU: there is nothing to play.")
     return found
+
+
+def _number(row: Mapping[str, str | None], name: str, where: str, *, most: int) -> int:
+    text = (row.get(name) or "").strip()
+    if not (text.isascii() and text.isdigit() and int(text) <= most):
+        told = f"{where}: {name} is {row.get(name)!r}"
+        raise BadList(f"{told}; right would be a whole number from 0 to {most}.")
+    return int(text)
 
 
 def arrivals(of: list[Shape], *, milli: int, seed: int) -> list[Shape]:
@@ -224,7 +246,7 @@ def published(folder: Path = TRACE) -> dict[tuple[str, str], float]:
 def lists(*, variants: bool) -> list[Path]:
     """The pod list that TRACE names, else the default one, or all of the folder.
 
-    Raises FileNotFoundError when one of them, or that of the nodes, is not there.
+    Raises FileNotFoundError when one of them, or that of the nodes, is not there, and BadList.
     """
     chosen = os.environ.get("TRACE")
     if chosen:
@@ -236,6 +258,8 @@ def lists(*, variants: bool) -> list[Path]:
     for path in (*paths, TRACE / NODES):
         if not path.exists():
             raise FileNotFoundError(f"there is no {path}")
+    for path in paths:  # before anything is played for minutes
+        tasks(path, {})
     return paths
 
 
@@ -296,7 +320,7 @@ def main() -> None:
     options = parser.parse_args()
     try:
         paths = lists(variants=options.variants)
-    except FileNotFoundError as error:
+    except (FileNotFoundError, BadList) as error:
         parser.error(str(error))
     figures = Figures()
     take(figures, paths, seeds=options.seeds, guard=options.guard)
