@@ -115,7 +115,7 @@ class Actor:
     def ceiling(self) -> frozenset[Action]:
         """All that the way of signing in permits, whatever the roles."""
         if self.token is None:
-            return _ALL
+            return _ALL - {Action.DECIDE_REQUEST} if self.user.is_break_glass else _ALL
         granted = (SCOPE_ACTIONS[Scope(scope)] for scope in self.token.scopes)
         kept_back = _OF_PEOPLE if self.user.is_service else frozenset()
         return frozenset({Action.VIEW}).union(*granted) - kept_back

@@ -27,12 +27,14 @@ _ALONE = frozenset({"LATIN", "CYRILLIC", "GREEK", "ARMENIAN"})
 _WRITTEN = _ALONE | {
     *("ARABIC", "BENGALI", "BOPOMOFO", "CJK", "DEVANAGARI", "ETHIOPIC", "GEORGIAN", "GUJARATI"),
     *("GURMUKHI", "HANGUL", "HEBREW", "HIRAGANA", "IDEOGRAPHIC", "KANNADA", "KATAKANA"),
-    *("KATAKANA-HIRAGANA", "KHMER", "LAO", "MALAYALAM", "MODIFIER", "MYANMAR", "ORIYA"),
+    *("KATAKANA-HIRAGANA", "KHMER", "LAO", "MALAYALAM", "MYANMAR", "ORIYA"),
     *("SINHALA", "TAMIL", "TELUGU", "THAANA", "THAI", "TIBETAN"),
 }
 """Scripts of everyday use, and signs beside them: Unicode Standard Annex 31, table 5."""
 _SMALL_CAPITAL = "LATIN LETTER SMALL CAPITAL "
-_BESIDE_LATIN = frozenset({"MODIFIER", "CJK", "HIRAGANA", "KATAKANA", "HANGUL", "BOPOMOFO"})
+_BESIDE_LATIN = frozenset(
+    {"BOPOMOFO", "CJK", "HANGUL", "HIRAGANA", "IDEOGRAPHIC", "KATAKANA", "KATAKANA-HIRAGANA"}
+)
 """What is written in one word with Latin letters, and looks like none of them (UTS 39, 5.2)."""
 _BLANK = frozenset("\u115f\u1160\u2800\u3164\uffa0")
 """Letters and signs that show nothing."""
@@ -74,20 +76,20 @@ def reading(name: str) -> str:
 def _bare(name: str) -> str:
     """Without accents, spaces and dashes, each letter as the Latin one that it looks like."""
     kept = (
-        _large(each)
+        _plain(each)
         for each in unicodedata.normalize("NFKD", name)
         if unicodedata.category(each) not in {"Mn", "Me", "Pd", "Pc", "Zs"}
     )
     return "".join(kept).translate(_LOOKS_LIKE).replace("rn", "m")
 
 
-def _large(letter: str) -> str:
-    """The capital that a small capital is; nothing for what merely modifies others."""
+def _plain(letter: str) -> str:
+    """The letter that a small capital stands for; nothing for what merely modifies others."""
     name = unicodedata.name(letter, "")
     if name.startswith("MODIFIER LETTER "):
         return ""
     capital = name.removeprefix(_SMALL_CAPITAL)
-    return capital if name.startswith(_SMALL_CAPITAL) and len(capital) == 1 else letter
+    return capital.lower() if name.startswith(_SMALL_CAPITAL) and len(capital) == 1 else letter
 
 
 def _scripts(word: str) -> list[str]:
@@ -96,5 +98,5 @@ def _scripts(word: str) -> list[str]:
         unicodedata.name(each, "?").partition(" ")[0]
         for each in unicodedata.normalize("NFKC", word)
         if unicodedata.category(each).startswith("L")
-    }
+    } - {"MODIFIER"}
     return sorted(found - _BESIDE_LATIN if "LATIN" in found else found)

@@ -23,7 +23,7 @@ from scheduler.core.preempt import Evictions
 from scheduler.core.reasons import PreemptRule, Reason
 from scheduler.core.request import Option, Request
 from scheduler.core.snapshot import HoldingView, PendingView, Snapshot
-from scheduler.core.turns import from_turn
+from scheduler.core.turns import by_lot
 from scheduler.core.units import ONE_MILLI, NodeId, WorkloadId
 from scheduler.core.windows import Windows
 
@@ -114,15 +114,15 @@ def consolidate(
 def _looks(
     admission: Admission, evictions: Evictions, left: Iterable[Left], *, at: int
 ) -> list[_Asked]:
-    """Who is looked at: of the classes and options that are worth it the first, and of the others
-    those whose turn it is."""
+    """Who is looked at: of the classes and options that are worth it the first, and some of the
+    others by lot."""
     free = free_in_sum(draft=evictions.soon if evictions.coming else admission.draft)
     if not free:
         return []
     is_worth = partial(_is_worth, admission, free)
     asked = iter([(of, option) for of in left for option in of.request.options])
     first = list(islice(filter(is_worth, asked), MOST_LOOKS))
-    others = filter(is_worth, from_turn(list(asked), at=at))
+    others = filter(is_worth, by_lot(list(asked), at=at))
     return [*first, *islice(others, MOST_LOOKS)]
 
 

@@ -4,7 +4,7 @@ Nothing that is planned goes by what is kept here: tests compare with plans made
 """
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import Protocol, cast
 
 from scheduler.core.candidates import Candidates
@@ -28,6 +28,22 @@ class Backlog(Protocol):
     def change(self, *, gone: Sequence[PendingView], come: Sequence[PendingView]) -> None: ...
 
 
+class _Apart:
+    """What is found out of a snapshot that is not the one that was looked at: since then some were
+    told to go. Kept for the plan."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+
+    @cached_property
+    def holders(self) -> Holders:
+        return Holders(self.snapshot.holding)
+
+    @cached_property
+    def ends(self) -> Ends:
+        return Ends(self.snapshot.holding)
+
+
 class Memory:
     """Of one planner; for one plan at a time, and none after one that raised."""
 
@@ -41,11 +57,12 @@ class Memory:
         self._worlds: dict[str, World] = {}
         self._holders: Holders | None = None
         self._ends: Ends | None = None
+        self._apart: _Apart | None = None
         self._demand: Demand | None = None
 
     def look(self, snapshot: Snapshot) -> tuple[Fault, ...]:
         """The faults of the next snapshot, which is what is asked about from now on."""
-        self._turn += 1
+        self._turn, self._apart = self._turn + 1, None
         self._seen, since = snapshot, self._since
         found = since.faults(snapshot)
         pending, holding = since.pending, since.holding
@@ -103,17 +120,22 @@ class Memory:
 
     def holders(self, snapshot: Snapshot) -> Holders:
         """Who holds what in it."""
-        if snapshot is not self._seen:  # since then some were told to go
-            return Holders(snapshot.holding)
+        if snapshot is not self._seen:
+            return self._of(snapshot).holders
         self._holders = self._holders or Holders(snapshot.holding)
         return self._holders
 
     def ends(self, snapshot: Snapshot) -> Ends:
         """When what runs in it ends."""
-        if snapshot is not self._seen:  # since then some were told to go
-            return Ends(snapshot.holding)
+        if snapshot is not self._seen:
+            return self._of(snapshot).ends
         self._ends = self._ends or Ends(snapshot.holding)
         return self._ends
+
+    def _of(self, snapshot: Snapshot) -> "_Apart":
+        if self._apart is None or self._apart.snapshot is not snapshot:
+            self._apart = _Apart(snapshot)
+        return self._apart
 
     def candidates(self, snapshot: Snapshot) -> Candidates:
         """Who may be evicted; for who asked last alone."""

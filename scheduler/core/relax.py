@@ -176,8 +176,7 @@ class _Search:
                 return
         for pod in self._pending.pod_sets:
             if pod.topology is not None and pod.topology.required:
-                asks = partial(self._with_topology, pod)
-                found = self._wider(pod.topology, asks)
+                found = self._wider(pod.topology, partial(self._with_topology, pod))
                 if found is not None:
                     yield replace(found, subject=pod.id)
                     return
@@ -299,10 +298,11 @@ class _Search:
 
     def _moves(self) -> Iterator[Relaxation]:
         """What one plan has to lose by moving work for it; else for all who come before it too."""
-        if self._fails not in _HELD_BY_ROOM:
+        if self._fails not in _HELD_BY_ROOM or not self._policy.preemption:
             return
         now = self._policy.consolidation_budget_milli_s
-        for lost in self._trials.lost_by_moves(self._pending, MOST_MILLI_S) or ():
+        moved = self._trials.lost_by_moves(self._pending, MOST_MILLI_S) or ()
+        for lost in dict.fromkeys(max(1, each) for each in moved):  # with 0 nothing is looked for
             milli = -(-lost // HOUR_S)
             if lost > now and self._trials.lost_by_moves(self._pending, milli * HOUR_S):
                 yield Relaxation(Change.MOVES, now // HOUR_S, milli, Unit.MILLI, starts_now=False)

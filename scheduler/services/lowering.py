@@ -74,8 +74,9 @@ def preview(
     else:
         access.authorize_fleet(actor, Action.EDIT_QUOTA)
         id = CohortId(str(owner.id))
-    quotas.check(amounts, flavor)
-    quotas.check_version(owner=owner, flavor=flavor, version=version)
+    there = quotas.of(owner=owner, flavor=flavor)
+    quotas.check(amounts, flavor, there=there)
+    quotas.check_seen(there, version)
     quota = QuotaView(
         FlavorId(str(flavor.id)),
         amounts.nominal_milli,

@@ -102,7 +102,7 @@ def of_quota(
 ) -> Replayed:
     """With another quota of a project. Raises as `of_weight`."""
     access.authorize(actor, Action.EDIT_QUOTA, project=project)
-    quotas.check(amounts, flavor)
+    quotas.check(amounts, flavor, there=quotas.of(owner=project, flavor=flavor))
     id = ProjectId(str(project.id))
     quota = QuotaView(
         FlavorId(str(flavor.id)),

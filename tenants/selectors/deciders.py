@@ -28,7 +28,8 @@ class Standing:
 def standing(*, actor: Actor, request: QuotaRequest, chain: Chain, lent: Lent) -> Standing:
     """Of somebody who sees the request. Their own role goes before those that they are `lent`."""
     if Action.DECIDE_REQUEST not in actor.ceiling:
-        return Standing(refused="A token decides nothing.")
+        whom = "A token" if actor.token else "The break-glass account"
+        return Standing(refused=f"{whom} decides nothing.")
     asker = request.requested_by
     if asker == actor.user:
         return Standing(refused=refusal(actor=actor, request=request), is_own=True)
@@ -147,7 +148,9 @@ def names(own: dict[UUID, User], others: Iterable[Delegation]) -> list[str]:
 
 def members() -> Sequence[Member]:
     """Who holds a role that decides anywhere, and can sign in. One query."""
-    rows = Member.objects.filter(role__in=DECIDING, user__is_active=True)
+    rows = Member.objects.filter(
+        role__in=DECIDING, user__is_active=True, user__is_break_glass=False
+    )
     return list(rows.select_related("user"))
 
 

@@ -17,7 +17,7 @@ from clusters.models import Flavor
 from controlplane.kernel.errors import Conflict, Invalid
 from tenants import access
 from tenants.access import Action, Actor
-from tenants.models import Grant, Project, Quota, QuotaRequest
+from tenants.models import Grant, Project, Quota, QuotaRequest, TenantQuota
 from tenants.services import apart, quotas
 
 LONGEST = timedelta(days=3 * 366)
@@ -95,18 +95,13 @@ def give(
         until_at=allotment.until_at,
         take_back=take_back,
     )
-    there = quotas.of(owner=project, flavor=flavor)
-    if take_back and there is not None and there.borrowing_limit_milli is None:
-        raise Invalid(
-            f"{project.name} may borrow any amount of {flavor.name}, so nothing is ever held"
-            " beyond its quota: let what runs end by itself, or give the quota a borrowing limit.",
-            pointer="/take_back",
-        )
     if allotment.from_at is not None:
         quotas.check_version(owner=project, flavor=flavor, version=version)
+        _check_may_take_back(grant, quotas.of(owner=project, flavor=flavor))
         grant.save(force_insert=True)
         return
     quota = quotas.locked(project=project, flavor=flavor, version=version)
+    _check_may_take_back(grant, quota)
     check_adds(
         quota,
         allotment,
@@ -120,10 +115,22 @@ def give(
     grant.refresh_from_db(fields=["begun_at", "extra_milli", "quota_version"])
 
 
+def _check_may_take_back(grant: Grant, there: Quota | TenantQuota | None) -> None:
+    """Nor may the quota be made such a one meanwhile (`set_quota`)."""
+    if grant.take_back and there is not None and there.borrowing_limit_milli is None:
+        raise Invalid(
+            f"{grant.request.project.name} may borrow any amount of {grant.request.flavor.name},"
+            " so nothing is ever held beyond its quota: let what runs end by itself, or give the"
+            " quota a borrowing limit.",
+            pointer="/take_back",
+        )
+
+
 def end(*, actor: Actor, grant: Grant, at: datetime) -> Grant:
     """Take it away before its time, as who decides requests there; one that has not begun never
     does. What runs beyond the quota then ends by itself, also where it was to be taken back at its
-    end: whoever wants it now lowers the quota, which tells first whom that stops.
+    end (whoever wants it now lowers the quota, which tells first whom that stops), unless the
+    quota says from when on what is beyond it is taken back.
 
     Raises NotFound or NotAllowed, Conflict when it is over or was granted for good."""
     access.authorize(actor, Action.DECIDE_REQUEST, project=grant.request.project)

@@ -67,9 +67,11 @@ def set_quota(
     VersionMismatch when somebody edited the quota meanwhile.
     """
     authorize(actor, project)
-    check(amounts, flavor)
+    _check_bounds(amounts)
     with transaction.atomic():
         quota, before = _set(Quota, amounts, version, project=project, flavor=flavor)
+        check(amounts, flavor, there=before)
+        _check_taken_back(quota)
         had_milli = before.nominal_milli if before else 0
         if quota.nominal_milli != had_milli:
             rows = Grant.objects.filter(
@@ -107,9 +109,10 @@ def set_tenant_quota(
     VersionMismatch as that does.
     """
     authorize(actor, tenant)
-    check(amounts, flavor)
+    _check_bounds(amounts)
     with transaction.atomic():
         quota, before = _set(TenantQuota, amounts, version, tenant=tenant, flavor=flavor)
+        check(amounts, flavor, there=before)
         trail.record(
             Entry(
                 action="tenant-quota.set",
@@ -131,7 +134,7 @@ def locked(*, project: Project, flavor: Flavor, version: int | None = None) -> Q
     none, one of nothing that may not borrow. Raises VersionMismatch."""
     none = Amounts(nominal_milli=0, borrowing_limit_milli=0)
     quota, before = _locked(Quota, none, project=project, flavor=flavor)
-    _check_seen(before, version)
+    check_seen(before, version)
     return quota
 
 
@@ -159,18 +162,18 @@ def set_nominal(
     hints.hint(hints.CYCLE)
 
 
-def check(amounts: Amounts, flavor: Flavor) -> None:
-    """Raises Invalid for an amount out of range, for part of what is handed out whole, and for a
-    moment to take back from without a borrowing limit."""
+def check(amounts: Amounts, flavor: Flavor, *, there: Quota | TenantQuota | None) -> None:
+    """Raises Invalid for an amount out of range, for a moment to take back from without a
+    borrowing limit, and for part of what is handed out whole, unless that is `there` already."""
     _check_bounds(amounts)
     for name in _AMOUNTS:
-        if (milli := getattr(amounts, name)) is not None:
+        milli = getattr(amounts, name)
+        if milli is not None and milli != getattr(there, name, None):
             check_pieces(milli, flavor, pointer=f"/{name}")
 
 
 def check_pieces(milli: int, flavor: Flavor, *, pointer: str) -> None:
-    """Raises Invalid for part of what is handed out whole. Not asked of what is there: an older
-    quota stays, and changes by time."""
+    """Raises Invalid for part of what is handed out whole."""
     if flavor.kind in _IN_PIECES and milli % ONE_MILLI:
         least = milli - milli % ONE_MILLI
         raise Invalid(
@@ -199,6 +202,27 @@ def _check_bounds(amounts: Amounts) -> None:
         )
 
 
+def _check_taken_back(quota: Quota) -> None:
+    """As `grants.give` asks it: raises Invalid where nothing can ever be beyond the quota, and a
+    grant of it says that this is taken back at its end."""
+    if (
+        quota.borrowing_limit_milli is None
+        and Grant.objects.filter(
+            request__project=quota.project_id,
+            request__flavor=quota.flavor_id,
+            take_back=True,
+            ended_at=None,
+            until_at__isnull=False,
+        ).exists()
+    ):
+        raise Invalid(
+            "What a grant lets it hold is to be taken back at the grant's end, and without a"
+            " borrowing limit nothing ever is: give a limit, or end the grant first.",
+            pointer="/borrowing_limit_milli",
+            code="required",
+        )
+
+
 def of(*, owner: Project | Tenant, flavor: Flavor) -> Quota | TenantQuota | None:
     """The project's or tenant's own quota of the flavor, as it is now."""
     if isinstance(owner, Project):
@@ -208,10 +232,11 @@ def of(*, owner: Project | Tenant, flavor: Flavor) -> Quota | TenantQuota | None
 
 def check_version(*, owner: Project | Tenant, flavor: Flavor, version: int | None) -> None:
     """Raises VersionMismatch when `set_quota` would."""
-    _check_seen(of(owner=owner, flavor=flavor), version)
+    check_seen(of(owner=owner, flavor=flavor), version)
 
 
-def _check_seen(quota: Quota | TenantQuota | None, version: int | None) -> None:
+def check_seen(quota: Quota | TenantQuota | None, version: int | None) -> None:
+    """As `check_version`, of the one that is there."""
     there = quota.version if quota else 0
     if version is not None and version != there:
         raise VersionMismatch(f"The quota is at version {there} by now, not {version}.")
@@ -222,7 +247,7 @@ def _set[Q: (Quota, TenantQuota)](
 ) -> tuple[Q, Q | None]:
     """The row with these amounts, and as it was. Raises VersionMismatch."""
     quota, before = _locked(model, amounts, **of)
-    _check_seen(before, version)
+    check_seen(before, version)
     if before:
         _change(quota, amounts)
     return quota, before

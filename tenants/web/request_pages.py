@@ -21,7 +21,7 @@ from tenants.access import Action
 from tenants.models import Project, QuotaRequest
 from tenants.selectors import people, tree
 from tenants.selectors import requests as selectors
-from tenants.services import asking, grants, requests
+from tenants.services import asking, grants, quotas, requests
 from tenants.services.asking import Line
 from tenants.web.request_forms import AmendForm, RequestForm
 
@@ -139,11 +139,11 @@ def grant_end(request: HttpRequest, id: UUID) -> HttpResponse:
     except Conflict as error:
         messages.warning(request, error.message)
     else:
-        messages.success(
-            request,
-            f"{of.project.name}'s grant of {of.flavor.name} has ended. What runs beyond the quota"
-            " ends by itself.",
-        )
+        quota = quotas.of(owner=of.project, flavor=of.flavor)
+        back_at = quota.enforce_at if quota is not None else None
+        goes = f"is taken back from {back_at:%F %R} UTC on" if back_at else "ends by itself"
+        told = f"{of.project.name}'s grant of {of.flavor.name} has ended. What runs beyond the"
+        messages.success(request, f"{told} quota {goes}.")
     return go(request, reverse("request-list"))
 
 

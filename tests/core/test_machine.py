@@ -20,7 +20,8 @@ from tests.core.reference.world import PROJECTS, QUEUES, Queue
 
 SAID = [
     Queue(),
-    Queue(min_run_time_s=300),
+    Queue(weight=0),
+    Queue(weight=3, min_run_time_s=300),
     Queue(idle_timeout_s=300, idle_warning_s=120),
 ]
 

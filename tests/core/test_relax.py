@@ -276,6 +276,11 @@ def test_a_slice_is_offered_room_by_others_that_move_whatever_may_be_lost() -> N
     assert [one and one.new for one in found] == [2000, None]
 
 
+def test_what_costs_nothing_is_offered_where_nothing_may_be_lost() -> None:
+    of = halves(ago_s=0)
+    assert helps(of, of.pending[0])[Change.MOVES].new == 1
+
+
 def test_what_may_not_move_is_no_offer() -> None:
     of = halves()
     firm = replace(of, holding=tuple(replace(held, preemptible=False) for held in of.holding))

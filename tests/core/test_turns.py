@@ -1,9 +1,27 @@
 """Whose turn it is, where each plan looks at some of many."""
 
+from collections import Counter
+from itertools import islice
+
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from scheduler.core.turns import in_turn
+from scheduler.core.turns import by_lot, in_turn
+
+
+def test_few_among_many_are_found_first_alike_wherever_they_stand() -> None:
+    """Nine side by side among 3,000, of which a plan looks at the first four that it finds."""
+    counts = Counter[int]()
+    for at in range(0, 900_000, 901):
+        counts.update(islice((n for n in by_lot(range(3000), at=at) if 700 <= n < 709), 4))
+    plans = sum(counts.values()) // 4
+    assert counts.keys() == set(range(700, 709))
+    assert min(counts.values()) > 0.7 * plans * 4 / 9
+
+
+@given(st.integers(0, 300), st.integers(0, 10**12))
+def test_by_lot_each_comes_once(count: int, at: int) -> None:
+    assert sorted(by_lot(range(count), at=at)) == list(range(count))
 
 
 @settings(deadline=None)

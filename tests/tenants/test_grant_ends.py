@@ -51,6 +51,32 @@ def test_nothing_can_be_taken_back_of_what_may_borrow_any_amount(
     assert nominal() == 8000
 
 
+def test_nor_is_the_quota_made_such_a_one_while_a_grant_is_to_be_taken_back(
+    cast: Cast, h100: Flavor
+) -> None:
+    factories.quota(cast.detection, h100, 8000, borrowing_limit_milli=0)
+    asked = ask(cast, h100, until_at=AT + 7 * DAY)
+    back = Given(nominal_milli=16_000, until_at=AT + 7 * DAY, take_back=True)
+    grant(cast, asked, given=back)
+
+    def set_limit(to: int | None) -> None:
+        amounts = quotas.Amounts(nominal_milli=16_000, borrowing_limit_milli=to)
+        quotas.set_quota(
+            actor=of(cast.oz), project=cast.detection, flavor=h100, amounts=amounts, at=AT
+        )
+
+    with pytest.raises(Invalid, match="to be taken back at the grant's end") as refused:
+        set_limit(None)
+    assert refused.value.pointer == "/borrowing_limit_milli"
+    set_limit(2000)
+    grants.end(actor=of(cast.pia), grant=asked.grant, at=AT + DAY)
+    quotas.set_quota(
+        actor=of(cast.oz), project=cast.detection, flavor=h100,
+        amounts=quotas.Amounts(nominal_milli=8000), at=AT + DAY,
+    )  # fmt: skip
+    assert Quota.objects.get().borrowing_limit_milli is None
+
+
 class TestEnd:
     def test_an_approver_ends_it_before_its_time(self, cast: Cast, h100: Flavor) -> None:
         factories.quota(cast.detection, h100, 8000)

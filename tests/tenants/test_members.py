@@ -144,3 +144,7 @@ def test_the_account_behind_glass_is_nothing_but_what_it_was_made(cast: Cast) ->
             actor=actor(opal), user=glass, role=Role.APPROVER, place=None, at=factories.AT
         )
     assert {member.role for member in glass.memberships.all()} == {Role.OWNER, Role.OPERATOR}
+    factories.member(glass, Role.APPROVER)  # as an older Berth may have let it be
+    asked = factories.quota_request(cast.detection, factories.flavor(), cast.ben)
+    with pytest.raises(NotAllowed, match="does not permit"):
+        requests.grant(actor=actor(glass), request=asked, at=factories.AT)

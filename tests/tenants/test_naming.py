@@ -1,7 +1,7 @@
 """Names that a reader could take for one another."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from controlplane.kernel.errors import Invalid
@@ -27,6 +27,7 @@ NAME = st.text(st.characters(codec="utf-8"), min_size=1, max_size=20)
         "\u1d20\u026as\u026a\u1d0f\u0274 \u029f\u1d00\u0299",  # small capitals
         "V\u0269sion \u0196ab",  # iotas
         "Vision\u02bb Lab",
+        "V\ua7aesion Lab",  # a small capital's capital
     ],
 )
 def test_what_reads_like_a_neighbour_is_refused(other: str) -> None:
@@ -66,7 +67,20 @@ def test_a_script_that_nobody_writes_in_today_is_refused(script: str, name: str)
 
 @pytest.mark.parametrize(
     "name",
-    ["ビール ラボ", "人々", "실험실", "מעבדה", "مختبر", "प्रयोगशाला", "ห้องแล็บ", "Ⅳ. Labor", "Kaʻu"],
+    [
+        "ビール ラボ",
+        "人々",
+        "실험실",
+        "מעבדה",
+        "مختبر",
+        "प्रयोगशाला",
+        "ห้องแล็บ",
+        "Ⅳ. Labor",
+        "Kaʻu",
+        "GPUサーバー",
+        "AI佐々木",
+        "Комп\u02bcютер",
+    ],
 )
 def test_a_script_of_everyday_use_is_not(name: str) -> None:
     assert naming.checked(name, alike=["Vision Lab"]) == name
@@ -96,6 +110,7 @@ def test_what_is_no_name_is_refused(name: str) -> None:
     assert refused.value.pointer == "/name"
 
 
+@example("\ua7ae\u01a6")
 @given(NAME)
 def test_a_reading_reads_like_itself(name: str) -> None:
     assert naming.reading(name.upper().lower()) == naming.reading(name.lower())

@@ -337,6 +337,25 @@ def test_part_of_what_is_handed_out_whole_is_refused(
     assert Quota.objects.exists() == QuotaRequest.objects.exists() == fits
 
 
+def test_part_of_a_whole_that_is_there_already_stays(cast: Cast, h100: Flavor) -> None:
+    factories.quota(cast.detection, h100, 1500, borrowing_limit_milli=500)
+
+    def set_to(nominal_milli: int, limit_milli: int) -> None:
+        quotas.set_quota(
+            actor=actor_for(user=cast.oz), project=cast.detection, flavor=h100,
+            amounts=quotas.Amounts(
+                nominal_milli=nominal_milli, borrowing_limit_milli=limit_milli
+            ),
+            at=factories.AT,
+        )  # fmt: skip
+
+    set_to(1500, 1000)
+    with pytest.raises(Invalid, match="right would be 0 or 1000"):
+        set_to(1500, 500)
+    set_to(2000, 1000)
+    assert Quota.objects.get().version == 3
+
+
 def test_a_trim_to_part_of_a_whole_is_refused(cast: Cast, h100: Flavor) -> None:
     asked = factories.quota_request(cast.detection, h100, cast.ben)
     with pytest.raises(Invalid, match="right would be 15000 or 16000") as refused:

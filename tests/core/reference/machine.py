@@ -141,7 +141,7 @@ class Fleet(RuleBasedStateMachine):
 
     @initialize(
         quotas=st.lists(QUOTAS, min_size=len(MEMBERS), max_size=len(MEMBERS)),
-        queue=st.sampled_from([Queue(), Queue(min_run_time_s=300)]),
+        queue=st.sampled_from([Queue(), Queue(weight=3), Queue(min_run_time_s=300)]),
         data=st.data(),
     )
     def begin(self, quotas: list[Quota], queue: Queue, data: st.DataObject) -> None:

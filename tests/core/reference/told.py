@@ -66,6 +66,7 @@ def _queue(world: World, name: str, of: Queue) -> QueueView:
         made,
         quotas=_enforced(world, name, made),
         held_by=tuple(world.held_above(name)),
+        weight=of.weight,
         min_run_time_s=of.min_run_time_s,
         idle_timeout_s=of.idle_timeout_s,
         idle_warning_s=of.idle_warning_s,

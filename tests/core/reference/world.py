@@ -48,6 +48,7 @@ MOVES = {PreemptRule.CONSOLIDATE, PreemptRule.BETTER}
 class Queue:
     """What a project has said of its work."""
 
+    weight: int = 1
     min_run_time_s: int = 0
     idle_timeout_s: int | None = None
     idle_warning_s: int = 0
