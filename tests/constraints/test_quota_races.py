@@ -83,7 +83,7 @@ def test_a_grant_keeps_the_limits_of_a_quota_that_is_made_meanwhile(
 def test_of_two_who_make_a_quota_the_second_is_told(cast: Cast, h100: Flavor) -> None:
     late = meanwhile(
         lambda: set_quota(cast, h100, version=0),
-        lambda: set_quota(cast, h100, version=0, nominal_milli=1),
+        lambda: set_quota(cast, h100, version=0, nominal_milli=1000),
     )
     assert isinstance(late.exception(), quotas.VersionMismatch)
     assert Quota.objects.get().nominal_milli == 8000
