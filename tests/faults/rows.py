@@ -138,6 +138,7 @@ def redis_down(scene: Scene) -> Iterator[None]:
 @contextmanager
 def database_lost(scene: Scene) -> Iterator[None]:
     """All connections to it end, as where it is started anew."""
+    done = threading.Event()
 
     def end_all() -> None:
         with connection.cursor() as cursor:
@@ -146,9 +147,12 @@ def database_lost(scene: Scene) -> Iterator[None]:
                 " WHERE datname = current_database() AND pid <> pg_backend_pid()"
             )
         connection.close()
+        done.set()
 
     scene.meanwhile(end_all)
     yield
+    scene.until("all connections ended", done.is_set)
+    connection.close()  # ours too
 
 
 @contextmanager
