@@ -20,8 +20,12 @@ _LOOKS_LIKE = str.maketrans(
     "ՕՍՏԼօոսհցզ"
     "\u0131\u0251\u0261\u01c0\u0196\u0269"
     "0|1i",
-    "ABEKMHOPCTXYIJSQWaeopcyxijshldqwbkmhtrnvABEZHIKMNOPTYXoavpikuybezhtxwOUSLonuhgqlaglllolll",
-)
+    "ABEKMHOPCTXYIJSQWaeopcyxijshldqwbkmhtrnv"
+    "ABEZHIKMNOPTYXoavpikuybezhtxw"
+    "OUSLonuhgq"
+    "laglll"
+    "olll",
+)  # fmt: skip
 _ALONE = frozenset({"LATIN", "CYRILLIC", "GREEK", "ARMENIAN"})
 """Scripts with letters that look alike: no word has those of two, or of one and another script."""
 _WRITTEN = _ALONE | {

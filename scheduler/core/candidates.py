@@ -123,7 +123,7 @@ class Candidates:
             self._units[each.id] = units
         for held in units:
             self._all.add(held)
-            if self._least_lost is not None and held.is_whole:
+            if self._least_lost is not None:
                 self._least_lost.add(held)
             project = held.holding.project
             if project not in self._granted:
@@ -138,7 +138,7 @@ class Candidates:
         self._others.pop(id, None)
         for held in self._units.pop(id, ()):
             self._all.drop(held)
-            if self._least_lost is not None and held.is_whole:
+            if self._least_lost is not None:
                 self._least_lost.drop(held)
             project = held.holding.project
             _drop(self._of_project, project, held)
@@ -250,8 +250,7 @@ class Candidates:
         if self._least_lost is None:
             self._least_lost = LeastLost(flavors=self._rules[0])
             for held in self._all.held.values():
-                if held.is_whole:
-                    self._least_lost.add(held)
+                self._least_lost.add(held)
         for held in self._left(self._least_lost.of(cluster=cluster, model=model, at=self._at)):
             held.settle(self._at)
             yield held

@@ -48,9 +48,8 @@ class Relaxation:
     at once or (WAIT) for `new` seconds. `subject` is the flavor of QUOTA by name, and the pod set
     of CORES, MEMORY and PODS by id, and of TOPOLOGY where it is that of a pod set; of QUOTA `new`
     is how much more, and of BUDGET, in thousandths of a device for an hour, as both of MOVES are,
-    which bound what one plan loses. Whose budget it is,
-    also of RUN_LIMIT, `subject` says by name. Of ISOLATION it is the flavor's, and `old` and `new`
-    are isolations.
+    which bound what one plan loses. Whose budget it is, also of RUN_LIMIT, `subject` says by name.
+    Of ISOLATION it is the flavor's, and `old` and `new` are isolations.
     """
 
     change: Change

@@ -18,7 +18,8 @@ type _Entry = tuple[int, int, UnitId]
 
 
 class LeastLost:
-    """By cluster and by what is held there. To be told who comes and goes."""
+    """By cluster and by what is held there. To be told who comes and goes: pods that may go by
+    themselves are none of it."""
 
     def __init__(self, *, flavors: Iterable[FlavorView]) -> None:
         self._models = {flavor.id: flavor.model for flavor in flavors}
@@ -26,6 +27,8 @@ class LeastLost:
         self._lines: dict[tuple[ClusterId, str], dict[int, Ordered[_Entry]]] = {}
 
     def add(self, held: Held) -> None:
+        if not held.is_whole:
+            return
         self._held[held.id] = held
         a_second, entry = _stands(held)
         for key in self._keys(held):
@@ -33,6 +36,8 @@ class LeastLost:
             lines.setdefault(a_second, Ordered()).add(entry)
 
     def drop(self, held: Held) -> None:
+        if not held.is_whole:
+            return
         del self._held[held.id]
         a_second, entry = _stands(held)
         for key in self._keys(held):

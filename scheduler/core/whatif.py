@@ -12,7 +12,7 @@ from scheduler.core.policy import Policy
 from scheduler.core.reasons import PreemptRule
 from scheduler.core.runs import ends_at
 from scheduler.core.snapshot import Isolation, PendingView, QueueView, QuotaView, Snapshot
-from scheduler.core.units import BudgetId, CohortId, FlavorId, ProjectId
+from scheduler.core.units import BudgetId, CohortId, FlavorId, ProjectId, WorkloadId
 from scheduler.core.victims import Held, Victim, loss_milli_s
 
 MOST_PLANS = 32
@@ -62,15 +62,14 @@ class Trials:
         rule = PreemptRule.CONSOLIDATE
         movers = {p.victim: p.preemptor for p in made.preempts if p.rule is rule}
         parts = Parts(flavors=self._snapshot.flavors, queues=self._snapshot.queues)
-        own, all_lost = list[Victim](), list[Victim]()
+        victims: dict[WorkloadId, Victim] = {}
         for holding in self._snapshot.holding:
             if holding.id in movers:
                 held = Held(holding, parts=parts)
                 held.settle(self._snapshot.at)
-                all_lost.append(Victim.of(held, rule))
-                if movers[holding.id] == asks.id:
-                    own.append(all_lost[-1])
-        return (loss_milli_s(own), loss_milli_s(all_lost)) if own else None
+                victims[holding.id] = Victim.of(held, rule)
+        own = [victim for id, victim in victims.items() if movers[id] == asks.id]
+        return (loss_milli_s(own), loss_milli_s(victims.values())) if own else None
 
     def starts(self, asks: PendingView, of: Snapshot | None = None) -> bool:
         """False too once it is spent."""

@@ -96,8 +96,9 @@ def give(
         take_back=take_back,
     )
     if allotment.from_at is not None:
-        quotas.check_version(owner=project, flavor=flavor, version=version)
-        _check_may_take_back(grant, quotas.of(owner=project, flavor=flavor))
+        there = quotas.of(owner=project, flavor=flavor)
+        quotas.check_seen(there, version)
+        _check_may_take_back(grant, there)
         grant.save(force_insert=True)
         return
     quota = quotas.locked(project=project, flavor=flavor, version=version)

@@ -70,7 +70,7 @@ def set_quota(
     _check_bounds(amounts)
     with transaction.atomic():
         quota, before = _set(Quota, amounts, version, project=project, flavor=flavor)
-        check(amounts, flavor, there=before)
+        _check_whole(amounts, flavor, there=before)
         _check_taken_back(quota)
         had_milli = before.nominal_milli if before else 0
         if quota.nominal_milli != had_milli:
@@ -112,7 +112,7 @@ def set_tenant_quota(
     _check_bounds(amounts)
     with transaction.atomic():
         quota, before = _set(TenantQuota, amounts, version, tenant=tenant, flavor=flavor)
-        check(amounts, flavor, there=before)
+        _check_whole(amounts, flavor, there=before)
         trail.record(
             Entry(
                 action="tenant-quota.set",
@@ -166,6 +166,10 @@ def check(amounts: Amounts, flavor: Flavor, *, there: Quota | TenantQuota | None
     """Raises Invalid for an amount out of range, for a moment to take back from without a
     borrowing limit, and for part of what is handed out whole, unless that is `there` already."""
     _check_bounds(amounts)
+    _check_whole(amounts, flavor, there=there)
+
+
+def _check_whole(amounts: Amounts, flavor: Flavor, *, there: Quota | TenantQuota | None) -> None:
     for name in _AMOUNTS:
         milli = getattr(amounts, name)
         if milli is not None and milli != getattr(there, name, None):
