@@ -1,0 +1,83 @@
+"""Nominal that is awaited: nobody below the member whose own it is takes any of it meanwhile."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scheduler.core.quota import Book
+from scheduler.core.snapshot import Snapshot
+from scheduler.core.tree_law import Law
+from scheduler.core.units import FlavorId, ProjectId
+from tests.core.trees import PARENTS, trees
+
+MANY = settings(max_examples=300, deadline=None)
+H100 = FlavorId("h100")
+MEMBERS = st.frozensets(st.integers(1, 8), max_size=4)
+"""By their numbers in a tree: three cohorts and five projects."""
+
+
+def charged(of: Snapshot) -> tuple[Book, dict[tuple[ProjectId, FlavorId], int]]:
+    book = Book(cohorts=of.cohorts, queues=of.queues)
+    usage = dict[tuple[ProjectId, FlavorId], int]()
+    for held in of.holding:
+        book.charge(project=held.project, flavor=H100, amount_milli=1000)
+        usage[held.project, H100] = usage.get((held.project, H100), 0) + 1000
+    return book, usage
+
+
+def path_of(book: Book, project: ProjectId) -> list[int]:
+    """The members from the project upwards, without the fleet."""
+    return list(reversed(book.cohorts.paths[book.cohorts.number[project]]))
+
+
+@MANY
+@given(of=trees(), awaited=MEMBERS, project=st.sampled_from(sorted(PARENTS)))
+def test_what_more_would_draw_on_what_is_awaited_is_what_the_law_says(
+    of: Snapshot, awaited: frozenset[int], project: ProjectId
+) -> None:
+    book, usage = charged(of)
+    ledger = book.ledger(H100)
+    ledger.awaited |= awaited
+    number, had = book.cohorts.number[project], usage.get((project, H100), 0)
+    for asked in (0, 500, 1000, 3000):
+        after = Law(book.cohorts, H100, usage | {(project, H100): had + asked})
+        assert list(ledger.awaited_law(number, asked)) == [
+            (member, after.drawn(member), after.nominal(member))
+            for member in path_of(book, project)
+            if member in awaited
+        ]
+
+
+@MANY
+@given(of=trees(), awaited=MEMBERS, project=st.sampled_from(sorted(PARENTS)))
+def test_available_is_the_most_that_leaves_what_is_awaited(
+    of: Snapshot, awaited: frozenset[int], project: ProjectId
+) -> None:
+    book, usage = charged(of)
+    freely = book.available(project=project, flavor=H100)
+    assert freely is not None
+    book.ledger(H100).awaited |= awaited
+    may = book.available(project=project, flavor=H100)
+    assert may is not None
+    had = usage.get((project, H100), 0)
+
+    def leaves(more: int) -> bool:
+        law = Law(book.cohorts, H100, usage | {(project, H100): had + more})
+        path = [member for member in path_of(book, project) if member in awaited]
+        return all(law.drawn(member) <= law.nominal(member) for member in path)
+
+    assert may <= freely
+    if may >= 0:
+        assert leaves(may)
+        assert may == freely or not leaves(may + 1)
+    elif may < freely:
+        assert not leaves(0)
+    book.charge(project=project, flavor=H100, amount_milli=1000)
+    if freely >= 1000:
+        assert book.is_lawful(project=project, flavor=H100) == leaves(1000)
+
+
+def test_what_is_awaited_in_a_copy_is_not_in_the_original() -> None:
+    book = Book(cohorts=(), queues=())
+    twin = book.ledger(H100).copy()
+    twin.awaited.add(1)
+    assert not book.ledger(H100).awaited
