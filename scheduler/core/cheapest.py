@@ -15,7 +15,7 @@ from scheduler.core.draft import Draft
 from scheduler.core.equivalents import PARTS
 from scheduler.core.fit import Room
 from scheduler.core.gang import seat
-from scheduler.core.snapshot import DeviceMode, FlavorKind, FlavorView, HeldView, PodSetView
+from scheduler.core.snapshot import DeviceMode, DeviceView, FlavorKind, FlavorView, PodSetView
 from scheduler.core.units import ClusterId, NodeId
 from scheduler.core.victims import Cost, UnitId, Victim, cost_of
 
@@ -115,27 +115,34 @@ class Cheapest:
         while self._next is not None and not (heap and heap[0].cost < self._next.cost):
             for node in self._next.held.on:
                 if node not in self._changes:
-                    self._push(node)
+                    self._push(node, self._next)
             self._next = next(self._unseen, None)
         return bool(heap)
 
-    def _push(self, node: NodeId) -> None:
+    def _push(self, node: NodeId, least: Victim | None = None) -> None:
+        """Bring the node up, or up again; `least` is who does least harm of all on it."""
         changes = self._changes[node] = self._changes.get(node, 0) + 1
         room = self._soon.rooms.get(node)
         if room is not None and self._ranks is not None and room.rank not in self._ranks:
             return
-        bound = self._bound(room) if room is not None and room.rank >= 0 else None
+        bound = self._bound(room, least) if room is not None and room.rank >= 0 else None
         if room is not None and bound is not None:
             heappush(self._heap, _Entry(bound, room.rank, changes, node, ()))
 
-    def _bound(self, room: Room) -> Cost | None:
+    def _bound(self, room: Room, least: Victim | None) -> Cost | None:
         """What eviction costs there at least; None when all of it would not do.
 
-        Of pods that want whole devices each lacks some, and a device costs at least its part of
-        the work that holds it.
+        Of pods that want whole devices each lacks some. At least one who holds such a device goes,
+        and a device costs at least its part of the work that holds it.
         """
         lacking = self._lacking(room)
+        if lacking is None:
+            return None
+        stays = least is None or least.held.is_in(self._taken)
+        if least is not None and not stays and self._gives(least, room) >= lacking:
+            return least.cost
         each: list[int] = []
+        first: Cost | None = None
         worst: Cost | None = None
         for victim in self._on_node(room.node.id):
             cost = victim.cost
@@ -143,27 +150,38 @@ class Cheapest:
                 return cost
             if worst is not None and len(each) >= lacking and cost[:2] > worst[:2]:
                 break
-            worst = cost
-            devices = _devices(victim.held.on[room.node.id])
-            each += [cost[2] // devices] * devices if devices else ()
-        if worst is None or len(each) < lacking:
+            devices = self._gives(victim, room)
+            if devices:
+                first, worst = first or cost, cost
+                each += [cost[2] // devices] * devices
+        if first is None or worst is None or len(each) < lacking:
             return None
-        return worst[0], worst[1], sum(sorted(each)[:lacking]), 1
+        return max(first, (worst[0], worst[1], sum(sorted(each)[:lacking]), 1))
 
-    def _lacking(self, room: Room) -> int:
-        """Whole devices that the pod lacks there; 0 also for what holds none."""
-        flavor = self._flavor
-        if flavor.kind is not FlavorKind.WHOLE:
+    def _lacking(self, room: Room) -> int | None:
+        """Whole devices that the pod lacks there; 0 also for what holds none. None where there are
+        not as many, whoever holds them."""
+        if self._flavor.kind is not FlavorKind.WHOLE:
             return 0
-        empty = [room.devices[id] for id, bits in room.taken.items() if not bits]
-        fit = sum(
+        suit = [id for id, device in room.devices.items() if self._suits(device, room)]
+        if len(suit) < self._pod_set.gpu_count:
+            return None
+        return self._pod_set.gpu_count - sum(not room.taken[id] for id in suit)
+
+    def _suits(self, device: DeviceView, room: Room) -> bool:
+        return (
             device.usable
             and device.mode is DeviceMode.WHOLE
-            and device.model == flavor.model
+            and device.model == self._flavor.model
             and device.id not in room.broken
-            for device in empty
         )
-        return self._pod_set.gpu_count - fit
+
+    def _gives(self, victim: Victim, room: Room) -> int:
+        """Of how many devices there that the pod could have it holds something. What it holds of
+        one that the node has lost may come free of another, which stands in."""
+        held = {id for placement in victim.held.on[room.node.id] for id, _ in placement.spans}
+        devices = map(room.devices.get, held)
+        return sum(device is None or self._suits(device, room) for device in devices)
 
     def _on_node(self, node: NodeId) -> Iterator[Victim]:
         return (v for v in self._eligible.on_node(node) if not v.held.is_in(self._taken))
@@ -234,9 +252,3 @@ class Cheapest:
         move = trial.take if back else trial.give
         for placement in victim.held.on[trial.node.id]:
             move(holder=placement, flavor=self._soon.flavors.get(placement.flavor))
-
-
-def _devices(held: Sequence[HeldView]) -> int:
-    """How many devices these hold something of."""
-    spans = [span for placement in held for span in placement.spans]
-    return len(spans) if len(spans) < 2 else len({device for device, _ in spans})

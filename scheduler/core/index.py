@@ -55,7 +55,7 @@ class Pool(Ordered[Entry]):
     `number` is that of its key in the index. Of many pools nothing but the total is asked for.
     """
 
-    __slots__ = ("free", "key", "number", "total")
+    __slots__ = ("_levels", "free", "key", "number", "total")
 
     def __init__(self, key: Key, entries: Iterable[Entry] = (), *, number: int) -> None:
         super().__init__(entries)
@@ -63,6 +63,7 @@ class Pool(Ordered[Entry]):
         self.free = key.free
         self.number = number
         self.total = sum(map(self._measure, self._entries))
+        self._levels: list[tuple[int, int]] | None = None
 
     def add(self, entry: Entry) -> None:
         self._come.append(entry)  # as `super` does: a call for each would be felt
@@ -104,13 +105,21 @@ class Pool(Ordered[Entry]):
                 end = begin
 
     def levels(self) -> Iterator[tuple[int, int]]:
-        """Each level present, ascending, and how many entries have it."""
+        """Each level present, ascending, and how many entries have it. Found once until there are
+        other entries: each search for victims asks it of pools that few are on."""
         entries, at = self.entries, 0
-        while at < len(entries):
-            level = entries[at][0]
-            beyond = bisect_left(entries, (level + 1,), at)
-            yield level, beyond - at
-            at = beyond
+        if self._levels is None:
+            self._levels = []
+            while at < len(entries):
+                level = entries[at][0]
+                beyond = bisect_left(entries, (level + 1,), at)
+                self._levels.append((level, beyond - at))
+                at = beyond
+        return iter(self._levels)
+
+    def _settle(self) -> None:
+        super()._settle()
+        self._levels = None
 
     def largest(self) -> int:
         """The highest level of one node; the most free cores (`_milli`) for a pool of kind CPU."""

@@ -8,8 +8,10 @@ from typing import Any, Self
 
 _MOST_UNSETTLED = 1 << 10
 """So many changes beyond one for each entry wait to be put in order where nobody looks."""
-_MANY = 32
-"""Beyond one change in so many entries, it is quicker to sort all anew than to look for places."""
+_MOVED = 512
+"""So many entries are moved along in the time in which one is found. What comes or goes in its place
+moves half of all; beyond one for each that could be, it is quicker to sort all anew (measured with
+50 to 5,000 entries)."""
 
 
 class Ordered[E: tuple[Any, ...]]:
@@ -50,7 +52,8 @@ class Ordered[E: tuple[Any, ...]]:
     def _settle(self) -> None:
         come, gone = self._come, self._gone
         self._come, self._gone = [], []
-        if (len(come) + len(gone)) * _MANY < len(self._entries):
+        size = len(self._entries)
+        if (len(come) + len(gone)) * (1 + size // _MOVED) < size:
             for entry in come:
                 insort(self._entries, entry)
             for entry in gone:
