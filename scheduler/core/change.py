@@ -1,9 +1,9 @@
 """Changes to a request that would help a workload that waits, as values, and in words.
 
 Cheapest first, by what the user gives up: a preference (another flavor or cluster, a wider level
-of the topology), then time or size (a run-time limit, cores, memory, fewer pods to begin with),
-then safety (being preemptible, neighbours less far apart), then somebody else's yes (quota, a
-budget, work of others that moves), then time itself.
+of the topology), then time or size (a run-time limit, cores, memory, fewer pods to begin with,
+fewer or smaller GPUs), then safety (being preemptible, neighbours less far apart), then somebody
+else's yes (quota, a budget, work of others that moves), then time itself.
 """
 
 from dataclasses import dataclass
@@ -32,6 +32,8 @@ class Change(StrEnum):
     CORES = "cores"  # fewer a pod
     MEMORY = "memory"  # less a pod
     PODS = "pods"  # start with fewer
+    GPUS = "gpus"  # fewer devices, or slices, a pod
+    SHARE = "share"  # a smaller part of a device a pod
     PREEMPTIBLE = "preemptible"  # give way to others
     ISOLATION = "isolation"  # accept less between neighbours
     QUOTA = "quota"  # ask for more
@@ -46,9 +48,10 @@ class Relaxation:
 
     `starts_now`: it starts in the plan made now; else it waits for less, for evictions that begin
     at once or (WAIT) for `new` seconds. `subject` is the flavor of QUOTA by name, and the pod set
-    of CORES, MEMORY and PODS by id, and of TOPOLOGY where it is that of a pod set; of QUOTA `new`
-    is how much more, and of BUDGET, in thousandths of a device for an hour, as both of MOVES are,
-    which bound what one plan loses. Whose budget it is, also of RUN_LIMIT, `subject` says by name.
+    of CORES, MEMORY, PODS, GPUS and SHARE by id, and of TOPOLOGY where it is that of a pod set; of
+    QUOTA `new` is how much more, and of BUDGET, in thousandths of a device for an hour, as both of
+    MOVES are, which bound what one plan loses. Whose budget it is, also of RUN_LIMIT, `subject`
+    says by name.
     Of ISOLATION it is the flavor's, and `old` and `new` are isolations.
     """
 
@@ -86,6 +89,11 @@ def describe(found: Relaxation) -> str:
         case Change.PODS:
             more = "more start with them if they fit"
             return f"Start with at least {new} of its pods, not {old}; {more}."
+        case Change.GPUS:
+            return f"Ask for {new} GPUs or slices a pod, not {old}."
+        case Change.SHARE:
+            what = "a GPU" if found.unit is Unit.MILLI else "GPU memory"
+            return f"Ask for {new} of {what} a pod, not {old}."
         case Change.PREEMPTIBLE:
             return "Let it be preempted: then it may borrow."
         case Change.ISOLATION:

@@ -9,9 +9,9 @@ from typing import Any, Self
 _MOST_UNSETTLED = 1 << 10
 """So many changes beyond one for each entry wait to be put in order where nobody looks."""
 _MOVED = 512
-"""So many entries are moved along in the time in which one is found. What comes or goes in its place
-moves half of all; beyond one for each that could be, it is quicker to sort all anew (measured with
-50 to 5,000 entries)."""
+"""So many entries are moved along in the time in which one is found. What comes or goes in its
+place moves half of all; where changes times that is more than there are entries, it is quicker to
+sort all anew (measured with 50 to 5,000 entries)."""
 
 
 class Ordered[E: tuple[Any, ...]]:

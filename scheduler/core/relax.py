@@ -15,15 +15,15 @@ from scheduler.core.change import Change, Relaxation, Unit
 from scheduler.core.checks import CheckCode, fails_at
 from scheduler.core.cohorts import FLEET
 from scheduler.core.cycle import Cycle
-from scheduler.core.layouts import Groups
 from scheduler.core.ledger import Ledger
 from scheduler.core.memory import Memory
 from scheduler.core.plan import Admit, Hold, Keep
 from scheduler.core.policy import Policy
 from scheduler.core.portions import is_as_good
-from scheduler.core.reasons import BINDS_CORES, BINDS_MEMORY, Reason, ReasonCode
+from scheduler.core.reasons import Reason, ReasonCode
 from scheduler.core.request import Option, Request, Requests
 from scheduler.core.runs import ends_at
+from scheduler.core.smaller import Smaller, with_pod_set
 from scheduler.core.snapshot import (
     PendingView,
     PodSetView,
@@ -41,8 +41,6 @@ MOST_OPTIONS = 4
 """Accepted flavors for which it is asked how much quota is lacking."""
 LEAST_LIMIT_S = 60
 """A shorter run-time limit is of no use to anybody."""
-_PARTS = 16
-"""Cores and memory of a pod are lowered by so many steps at most."""
 _NEAR = 16
 """A wait is told this exactly: to one part in so many."""
 
@@ -114,8 +112,7 @@ class _Search:
         yield from self._cluster()
         yield from self._topology()
         yield from self._run_limit()
-        yield from self._size()
-        yield from self._pods(request)
+        yield from Smaller(self._trials, self._pending, request).run(self._numbers)
         yield from self._preemptible()
         yield from self._isolation(request)
         yield from self._quota(request)
@@ -182,7 +179,7 @@ class _Search:
                     return
 
     def _with_topology(self, pod: PodSetView, topology: SetTopologyView) -> PendingView:
-        return self._with(replace(pod, topology=topology))
+        return with_pod_set(self._pending, replace(pod, topology=topology))
 
     def _wider[T: (TopologyView, SetTopologyView)](
         self, asked: T, asks: Callable[[T], PendingView]
@@ -214,42 +211,6 @@ class _Search:
             if self._trials.starts(replace(self._pending, run_time_limit_s=until)):
                 yield Relaxation(Change.RUN_LIMIT, limit_s, until, Unit.SECONDS, times[time])
                 return
-
-    def _size(self) -> Iterator[Relaxation]:
-        """Where cores or memory bind: as much of it a pod as starts, by sixteenths."""
-        binds = self._numbers.get("binds")
-        if binds not in (BINDS_CORES, BINDS_MEMORY):
-            return
-        told = self._numbers.get("pod_cpu_milli"), self._numbers.get("pod_memory_mib")
-        pod = next(p for p in self._pending.pod_sets if (p.cpu_milli, p.memory_mib) == told)
-
-        def less(parts: int) -> PodSetView:
-            if binds == BINDS_CORES:
-                return replace(pod, cpu_milli=max(1, pod.cpu_milli * parts // _PARTS))
-            return replace(pod, memory_mib=max(1, pod.memory_mib * parts // _PARTS))
-
-        most = self._trials.most(1, _PARTS - 1, lambda parts: self._with(less(parts)))
-        if most is None:
-            return
-        smaller = less(most)
-        if binds == BINDS_CORES:
-            yield Relaxation(Change.CORES, pod.cpu_milli, smaller.cpu_milli, Unit.MILLI, pod.id)
-        else:
-            yield Relaxation(
-                Change.MEMORY, pod.memory_mib, smaller.memory_mib, Unit.MEBIBYTES, pod.id
-            )
-
-    def _pods(self, request: Request) -> Iterator[Relaxation]:
-        """Of the largest pods that are several, in no groups: with as many of them as start."""
-        sets = [self._pending.pod_sets[i] for i in request.order]
-        pod = next((p for p in sets if p.min_count > 1 and Groups.of(p).number == 1), None)
-        if pod is None:
-            return
-        most = self._trials.most(
-            1, pod.min_count - 1, lambda count: self._with(replace(pod, min_count=count))
-        )
-        if most is not None:
-            yield Relaxation(Change.PODS, pod.min_count, most, Unit.COUNT, pod.id)
 
     def _preemptible(self) -> Iterator[Relaxation]:
         if self._pending.preemptible or self._fails not in (CheckCode.OWN_QUOTA, CheckCode.FIRM):
@@ -377,11 +338,6 @@ class _Search:
             drafts=(self._cycle.admission.draft,),
         )
         return kept.starts_at if isinstance(kept, Keep) else None
-
-    def _with(self, pod_set: PodSetView) -> PendingView:
-        """The workload with this instead of the pod set of that id."""
-        pod_sets = tuple(pod_set if p.id == pod_set.id else p for p in self._pending.pod_sets)
-        return replace(self._pending, pod_sets=pod_sets)
 
 
 def _evicts(decision: Admit | Hold | None) -> bool:

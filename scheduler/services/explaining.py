@@ -35,7 +35,9 @@ from tenants.models import Project, Tenant
 BUDGET_S = 2.0
 """Real seconds after which nothing further is tried that might help, and none after that for the
 estimate: the answer then has less of it."""
-_OF_POD_SETS = {Change.CORES, Change.MEMORY, Change.PODS, Change.TOPOLOGY}
+_OF_POD_SETS = {
+    *(Change.CORES, Change.MEMORY, Change.PODS, Change.GPUS, Change.SHARE, Change.TOPOLOGY)
+}
 PASSES = 8
 """Of the estimate in a dry run: the one that is stored each minute rests on more."""
 

@@ -8,7 +8,7 @@ from scheduler.core.fit import Misfit, Room, let_in
 from scheduler.core.plan import Place
 from scheduler.core.snapshot import HeldView, Isolation, NodeView
 from scheduler.core.units import DeviceId, FlavorId, NodeId, PodSetId, Span
-from tests.core.build import A30, BY_NAME, T4, device, node, runs
+from tests.core.build import BY_NAME, T4, device, node, runs
 
 CUT = (("3g.40gb", 4, 8), ("1g.10gb", 0, 1), ("1g.10gb", 1, 2))
 WHOLE = node("n1", gpus=2, cores=8, memory_gib=8)
@@ -324,50 +324,8 @@ def test_a_place_on_an_unknown_node_or_of_an_unknown_flavor_does_not_fit(stray: 
     assert not let_in(places=[stray], rooms={WHOLE.id: Room(node=WHOLE)}, flavors=BY_NAME)
 
 
-def test_what_is_held_on_a_device_that_is_gone_takes_cores_only() -> None:
-    room = room_with(WHOLE, held(("n1/7", (0, 1000), "h100")))
-    whole, cores = place("h100", (0, 0, 1000)), place("cpu", cores=8)
-    assert room.misfit(place=whole, flavor=BY_NAME[whole.flavor]) is None
-    assert room.misfit(place=cores, flavor=BY_NAME[cores.flavor]) is Misfit.CPU
-
-
-def test_a_room_gives_back_exactly_what_was_taken() -> None:
-    room = Room(node=replace(DYNAMIC, devices=(*DYNAMIC.devices, device("n1/1", A30))))
-    wanted = place("1gme", (0, 3, 4))
-    before = room.cpu_milli, room.memory_mib, dict(room.taken), set(room.media)
-    room.take(holder=wanted, flavor=BY_NAME[FlavorId("1gme")])
-    assert (room.cpu_milli, room.memory_mib, room.taken, room.media) != before
-    room.give(holder=wanted, flavor=BY_NAME[FlavorId("1gme")])
-    assert (room.cpu_milli, room.memory_mib, room.taken, room.media) == before
-
-
-def test_of_what_is_held_on_several_devices_only_the_lost_one_is_passed_over() -> None:
-    room = Room(node=WHOLE)
-    spread = place("h100", (7, 0, 1000), (0, 0, 1000))
-    room.take(holder=spread, flavor=BY_NAME[spread.flavor])
-    again = place("h100", (0, 0, 1000))
-    assert room.misfit(place=again, flavor=BY_NAME[again.flavor]) is Misfit.SPAN_TAKEN
-    room.give(holder=spread, flavor=BY_NAME[spread.flavor])
-    assert room.misfit(place=again, flavor=BY_NAME[again.flavor]) is None
-
-
-def test_what_is_held_of_an_unknown_flavor_takes_its_room_and_gives_it_back() -> None:
-    room, wanted = Room(node=WHOLE), place("h100", (0, 0, 1000))
-    room.take(holder=wanted, flavor=None)
-    assert room.misfit(place=wanted, flavor=BY_NAME[wanted.flavor]) is Misfit.SPAN_TAKEN
-    room.give(holder=wanted, flavor=None)
-    assert room.misfit(place=wanted, flavor=BY_NAME[wanted.flavor]) is None
-
-
 def test_media_engines_are_counted_within_a_gang_and_free_again_where_it_does_not_fit() -> None:
     rooms = {DYNAMIC.id: Room(node=DYNAMIC)}
     gang = [place("1gme", (0, 0, 1)), place("1gme", (0, 1, 2))]
     assert not let_in(places=gang, rooms=rooms, flavors=BY_NAME)
     assert let_in(places=gang[1:], rooms=rooms, flavors=BY_NAME)
-
-
-def test_a_room_is_in_no_index_unless_one_says_so() -> None:
-    room = Room(node=WHOLE)
-    assert room.rank == -1
-    room.rank = 3
-    assert room.copy().rank == -1

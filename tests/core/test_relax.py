@@ -18,6 +18,7 @@ from scheduler.core.whatif import accepting, funded, granted, later, would_start
 from tests.core.build import (
     A30,
     AT,
+    T4,
     Quota,
     cluster,
     cohort,
@@ -145,6 +146,30 @@ def test_as_many_pods_as_start() -> None:
     assert found[Change.PODS] == Relaxation(Change.PODS, 6, 3, Unit.COUNT, "w.main")
 
 
+def test_half_as_many_devices_a_pod_as_often_as_it_takes() -> None:
+    of = busy("n1/0", "n2/0")
+    found = helps(of, job("w", "a", pods(2, gpus=2)))
+    assert found[Change.GPUS] == Relaxation(Change.GPUS, 2, 1, Unit.COUNT, "w.main")
+    large = snapshot(nodes=[node("n1", gpus=8)], queues=[queue("a", h100=3)])
+    found = helps(large, job("w", "a", pods(gpus=8)))
+    assert found[Change.GPUS] == Relaxation(Change.GPUS, 8, 2, Unit.COUNT, "w.main")
+    assert Change.GPUS not in helps(busy("n1/0", "n1/1", "n2/0", "n2/1"), job("w"))
+
+
+def test_a_smaller_part_of_a_device_by_thousandths_or_by_memory() -> None:
+    of = snapshot(
+        nodes=[node("n1", gpus=1, model=T4, shares=Isolation.MEMORY)],
+        queues=[queue("a", t4share=4)],
+        holding=[runs("r", "a", "n1/0", flavor="t4share", span=(0, 700), amount=0.7)],
+    )
+    asked = pods(flavors="t4share", share=0.5)
+    found = helps(of, job("w", "a", asked))
+    assert found[Change.SHARE] == Relaxation(Change.SHARE, 500, 250, Unit.MILLI, "w.main")
+    by_memory = replace(asked, gpu_milli=1000, gpu_memory_mib=8192)
+    found = helps(of, job("w", "a", by_memory))
+    assert found[Change.SHARE] == Relaxation(Change.SHARE, 8192, 4096, Unit.MEBIBYTES, "w.main")
+
+
 def test_the_very_quota_that_is_lacking() -> None:
     of = replace(busy(), queues=(queue("a", h100=1), queue("b", h100=3)))
     found = helps(of, job("w", "a", pods(3)))
@@ -240,6 +265,10 @@ def applied(of: Snapshot, asked: PendingView, one: Relaxation) -> tuple[Snapshot
             Change.CORES: replace(p, cpu_milli=new),
             Change.MEMORY: replace(p, memory_mib=new),
             Change.PODS: replace(p, min_count=new),
+            Change.GPUS: replace(p, gpu_count=new),
+            Change.SHARE: replace(p, gpu_memory_mib=new)
+            if one.unit is Unit.MEBIBYTES
+            else replace(p, gpu_milli=new),
         }[one.change]
         if p.id == one.subject
         else p

@@ -1,8 +1,12 @@
-"""Nominal that is awaited: nobody below the member whose own it is takes any of it meanwhile."""
+"""One flavor over the tree, against the law: what more would do, and what is awaited.
+
+Nominal that is awaited: nobody below the member whose own it is takes any of it meanwhile.
+"""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scheduler.core.cohorts import FLEET
 from scheduler.core.quota import Book
 from scheduler.core.snapshot import Snapshot
 from scheduler.core.tree_law import Law
@@ -27,6 +31,21 @@ def charged(of: Snapshot) -> tuple[Book, dict[tuple[ProjectId, FlavorId], int]]:
 def path_of(book: Book, project: ProjectId) -> list[int]:
     """The members from the project upwards, without the fleet."""
     return list(reversed(book.cohorts.paths[book.cohorts.number[project]]))
+
+
+@MANY
+@given(of=trees(), project=st.sampled_from(sorted(PARENTS)))
+def test_more_is_told_of_each_member_whose_use_it_raises(of: Snapshot, project: ProjectId) -> None:
+    book, usage = charged(of)
+    number, had = book.cohorts.number[project], usage.get((project, H100), 0)
+    now = Law(book.cohorts, H100, usage)
+    for asked in (-1000, 0, 500, 1000, 3000):
+        after = Law(book.cohorts, H100, usage | {(project, H100): had + max(0, asked)})
+        assert list(book.ledger(H100).law(number, asked)) == [
+            (member, after.used(member), after.most(member))
+            for member in (*path_of(book, project), FLEET)
+            if after.used(member) > now.used(member)
+        ]
 
 
 @MANY
