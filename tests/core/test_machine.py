@@ -14,6 +14,7 @@ from scheduler.core.snapshot import BudgetView, Isolation, PendingView, Reservat
 from scheduler.core.units import BudgetId, CohortId, FlavorId, ProjectId
 from tests.core.build import Quota, milli
 from tests.core.reference import budgets, moves, openings, windows
+from tests.core.reference.gatherings import LEVELS, gathered, gathering
 from tests.core.reference.machine import FLAVORS, MEMBERS, Changing, Fleet, asked, one
 from tests.core.reference.tried import Case
 from tests.core.reference.world import PROJECTS, QUEUES, Queue
@@ -281,9 +282,19 @@ class Taking(Changing):
     opens = [openings.taking_back]
 
 
+class Gathered(Changing):
+    """Work of several pod sets has to be in one zone or rack, all of it or in groups."""
+
+    kinds = ("whole", "whole", "whole", "whole", "whole")
+    asks = gathering()
+    levels = LEVELS
+    quota = Quota(6, None)
+    opens = [gathered]
+
+
 MACHINES = [
     *(Changing, Taking, Scattered, Sparse, Climbing, Stopping, Promising, Waiting, Sharing),
-    Everything,
+    *(Gathered, Everything),
 ]
 
 

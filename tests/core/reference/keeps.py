@@ -110,6 +110,5 @@ def _check_dates(world: World, made: Plan) -> None:
             world.tried[Case.PROMISE_STANDS] += 1
             assert date is not None, f"{id} was promised room, and has lost it"
             assert world.at < date <= by, f"{id} has to wait for longer than it was promised"
-        (pod_set,) = world.asks[id].pod_sets
-        if pod_set.min_count < pod_set.count:
+        if any(each.min_count < each.count for each in world.asks[id].pod_sets):
             return  # it may have started with more than was kept for it

@@ -4,6 +4,7 @@ from scheduler.core.plan import Plan
 from tests.core.reference import (
     better,
     budgets,
+    gangs,
     keeps,
     moves,
     quotas,
@@ -20,5 +21,5 @@ def check(world: World, made: Plan) -> None:
     world.tried.update(decided(made))
     stops.check(world, made)
     then, rest = stops.obeyed(world, made)
-    for law in (starts, quotas, keeps, windows, budgets, moves, better, reasons):
+    for law in (starts, gangs, quotas, keeps, windows, budgets, moves, better, reasons):
         law.check(then, rest)

@@ -125,6 +125,8 @@ class Fleet(RuleBasedStateMachine):
     flavors: tuple[str, ...] = FLAVORS
     asks: st.SearchStrategy[PendingView] = asked()
     policies: st.SearchStrategy[Policy] = POLICIES
+    levels: tuple[str, ...] = ()
+    """Of the topology; with some, every fifth node is in no domain of the innermost."""
     quota: Quota | None = None
     """Of everybody, if not each has its own."""
     steps = 30
@@ -146,6 +148,7 @@ class Fleet(RuleBasedStateMachine):
     )
     def begin(self, quotas: list[Quota], queue: Queue, data: st.DataObject) -> None:
         world = self.world
+        world.levels = self.levels
         for member, quota in zip(MEMBERS, quotas, strict=True):
             given = self.quota or quota
             world.quotas |= {(member, flavor): given for flavor in self.flavors}
@@ -220,8 +223,10 @@ class Fleet(RuleBasedStateMachine):
         self.plan()
 
     def add_node(self, kind: str, cluster: str) -> None:
-        name = f"n{next(self.names)}"
-        self.world.nodes[name] = cluster, hardware(kind, name)
+        number = next(self.names)
+        made = hardware(kind, f"n{number}")
+        labels = (f"z{number % 4 // 2}", "" if number % 5 == 4 else f"r{number % 4}")
+        self.world.nodes[made.name] = cluster, replace(made, topology=labels[: len(self.levels)])
 
     @invariant()
     def all_is_well(self) -> None:

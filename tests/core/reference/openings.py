@@ -42,11 +42,11 @@ def opening(*reaches: Case) -> Callable[[Callable[[Fleet], None]], Opening]:
 def taking_back(fleet: Fleet) -> None:
     """On two nodes of three devices `a` borrows what is `b`'s, which asks for it bit by bit; then
     `a` makes room for what it prefers itself."""
-    _own(fleet, a=3, b=3)
+    own(fleet, a=3, b=3)
     fleet.world.queues = dict.fromkeys(PROJECTS, Queue(min_run_time_s=100))
     for gangs in ([pods(3, least=1)], [pods()] * 3):
         for of in gangs:
-            _ask(fleet, "a", of)
+            ask(fleet, "a", of)
         fleet.plan()
     for project, of, priority in (
         ("a", pods(), 2),  # pods of the gang go, one by one
@@ -54,25 +54,25 @@ def taking_back(fleet: Fleet) -> None:
         ("b", pods(2), 0),  # all of others
         ("a", pods(), 2),
     ):
-        _ask(fleet, project, of, priority=priority)
+        ask(fleet, project, of, priority=priority)
         fleet.plan(preemption=False)
         fleet.plan()
-        _leave(fleet)
-    _ask(fleet, "c", pods())
+        leave(fleet)
+    ask(fleet, "c", pods())
     fleet.plan()
     fleet.world.end(max(id for id, held in fleet.world.holding.items() if held.project == "a"))
     for priority in (1, 0):  # on what is guaranteed, and then with nothing left of that
-        _ask(fleet, "a", pods(), preemptible=False, priority=priority)
+        ask(fleet, "a", pods(), preemptible=False, priority=priority)
         fleet.plan()
     for id, held in [*fleet.world.holding.items()]:
         if held.project == "a" and held.preemptible:
             fleet.world.end(id)
     fleet.plan()
-    _ask(fleet, "a", pods(2), priority=2)
+    ask(fleet, "a", pods(2), priority=2)
     fleet.plan()  # those that would have to go have just begun
     fleet.plan()
-    _leave(fleet)
-    _ask(fleet, "a", pods(3), priority=3)  # for which more than these would have to go
+    leave(fleet)
+    ask(fleet, "a", pods(3), priority=3)  # for which more than these would have to go
     fleet.plan(after_s=120)
 
 
@@ -92,27 +92,27 @@ def stopping(fleet: Fleet) -> None:
     """Two lie idle until a moment before their time, and then until that; then the quota of what
     runs is lowered, under which some of it may stay; then all is shut."""
     world = fleet.world
-    _own(fleet, a=6)
+    own(fleet, a=6)
     _lie_idle(fleet, told_after_s=120)
     _lie_idle(fleet, told_after_s=250)
-    _ask(fleet, "a", pods(3, least=2))
-    _ask(fleet, "a", pods(), priority=1)
+    ask(fleet, "a", pods(3, least=2))
+    ask(fleet, "a", pods(), priority=1)
     fleet.plan()
     for _ in range(2):  # which lose less, as they run for less long
-        _ask(fleet, "a", pods())
+        ask(fleet, "a", pods())
         fleet.plan()
     for nominal in (4, 2):
         world.quotas["a", "h100"] = Quota(nominal, 0)
         world.enforced["a", "h100"] = world.at + 60
         world.is_as_planned = False
         fleet.plan()
-        _leave(fleet)
+        leave(fleet)
     world.held |= {"b", CLUSTERS[0]}
-    _ask(fleet, "b", pods())
-    world.shut.add(_ask(fleet, "a", pods()))
+    ask(fleet, "b", pods())
+    world.shut.add(ask(fleet, "a", pods()))
     del world.enforced["a", "h100"]
-    _own(fleet, a=6)
-    _ask(fleet, "a", pods())
+    own(fleet, a=6)
+    ask(fleet, "a", pods())
     fleet.plan()
     world.held.clear()
     fleet.plan()
@@ -123,7 +123,7 @@ def _lie_idle(fleet: Fleet, *, told_after_s: int) -> None:
     has its warning."""
     world, timeout_s, warning_s = fleet.world, 300, 120
     world.queues["a"] = Queue(idle_timeout_s=240, idle_warning_s=warning_s)
-    idle = _ask(fleet, "a", pods(6))
+    idle = ask(fleet, "a", pods(6))
     fleet.plan()
     since = world.at
     world.holding[idle] = replace(world.holding[idle], idle_since=since)
@@ -132,7 +132,7 @@ def _lie_idle(fleet: Fleet, *, told_after_s: int) -> None:
     due_at = since + max(timeout_s, told_after_s + warning_s)
     fleet.plan(after_s=due_at - 1 - world.at)
     fleet.plan(after_s=1)
-    _leave(fleet)
+    leave(fleet)
 
 
 @opening(
@@ -156,10 +156,10 @@ def promising(fleet: Fleet) -> None:
     reserved: who takes back what is its own leaves that. Then all is reserved for a department:
     only who is of it starts. Last, hours are used up."""
     world = fleet.world
-    _own(fleet, a=6, b=6)
-    first = _ask(fleet, "b", pods(5))
+    own(fleet, a=6, b=6)
+    first = ask(fleet, "b", pods(5))
     fleet.plan()
-    _ask(fleet, "a", pods(3, least=1), limit_s=3600)
+    ask(fleet, "a", pods(3, least=1), limit_s=3600)
     fleet.plan()
     made = BudgetView(
         BudgetId("a"), "a", 0, 0, ends_at=world.at + 3600, project=ProjectId("a"), safe=True
@@ -170,9 +170,9 @@ def promising(fleet: Fleet) -> None:
     world.is_as_planned = False
     world.end(first)
     fleet.plan()
-    _ask(fleet, "a", pods(), limit_s=3600)
+    ask(fleet, "a", pods(), limit_s=3600)
     fleet.plan()
-    _ask(fleet, "a", pods(), limit_s=300)
+    ask(fleet, "a", pods(), limit_s=300)
     fleet.plan()
     starts_at = world.at + 300
     world.reservations = [
@@ -181,17 +181,17 @@ def promising(fleet: Fleet) -> None:
         )
     ]
     for _ in range(3):
-        _ask(fleet, "d", pods())
-    _own(fleet, a=6, b=6, d=6)
+        ask(fleet, "d", pods())
+    own(fleet, a=6, b=6, d=6)
     fleet.plan()
     world.budgets.clear()
     for id in [*world.holding]:
         world.end(id)
     for id in [*world.waiting]:
         world.cancel(id)
-    _own(fleet, b=3, d=4)
+    own(fleet, b=3, d=4)
     for _ in range(5):
-        _ask(fleet, "a", pods())
+        ask(fleet, "a", pods())
     fleet.plan()
     starts_at = world.at + 7200
     world.reservations = [
@@ -199,9 +199,9 @@ def promising(fleet: Fleet) -> None:
             ProjectId("c"), FlavorId(windows.FLAVOR), milli(1), starts_at, starts_at + 600, 0
         )
     ]
-    _ask(fleet, "b", pods(2))
+    ask(fleet, "b", pods(2))
     fleet.plan()
-    _leave(fleet)
+    leave(fleet)
     _reserve_for_a_department(fleet)
     _use_up(fleet)
 
@@ -212,9 +212,9 @@ def _reserve_for_a_department(fleet: Fleet) -> None:
         world.end(id)
     window = world.at, world.at + 600, 0, CohortId("vision")
     world.reservations = [ReservationView(None, FlavorId(windows.FLAVOR), milli(6), *window)]
-    _own(fleet, a=6, c=6)
-    _ask(fleet, "a", pods())
-    _ask(fleet, "c", pods())
+    own(fleet, a=6, c=6)
+    ask(fleet, "a", pods())
+    ask(fleet, "c", pods())
     fleet.plan()
     world.reservations.clear()
     for id in [*world.waiting]:
@@ -226,10 +226,10 @@ def _use_up(fleet: Fleet) -> None:
     world = fleet.world
     for id in [*world.holding]:
         world.end(id)
-    _own(fleet, a=6)
+    own(fleet, a=6)
     world.quotas["a", "cpu"] = Quota(6, None)
     for of in (pods(), cpu_pods()):
-        _ask(fleet, "a", of, preemptible=False)
+        ask(fleet, "a", of, preemptible=False)
     fleet.plan()
     world.budgets["lab"] = BudgetView(
         BudgetId("lab"), "lab", milli(90), 0, world.at + 3600, cohort=CohortId("lab"), hard=True
@@ -238,7 +238,7 @@ def _use_up(fleet: Fleet) -> None:
     world.is_as_planned = False
     fleet.plan()
     fleet.plan()
-    _leave(fleet)
+    leave(fleet)
     world.budgets.clear()
 
 
@@ -254,20 +254,20 @@ def waiting(fleet: Fleet) -> None:
     """A pod that needs a node waits until one of two ends, and meanwhile another goes ahead; then
     one waits for what has no end."""
     fleet.world.policy = Policy(guard_s=120)
-    _ask(fleet, "a", pods(gpus=2), limit_s=900)
-    _ask(fleet, "a", pods(gpus=3), limit_s=1200)
+    ask(fleet, "a", pods(gpus=2), limit_s=900)
+    ask(fleet, "a", pods(gpus=3), limit_s=1200)
     fleet.plan()
-    _ask(fleet, "a", pods(gpus=3))
+    ask(fleet, "a", pods(gpus=3))
     for _ in range(3):
         fleet.plan()
-    ends_late = _ask(fleet, "a", pods(), limit_s=1200)
-    _ask(fleet, "a", pods(), limit_s=300)
+    ends_late = ask(fleet, "a", pods(), limit_s=1200)
+    ask(fleet, "a", pods(), limit_s=300)
     fleet.plan()
     fleet.world.cancel(ends_late)
     for after_s in (300, 359, 1, 600):
         fleet.plan(after_s=after_s)
     for _ in range(2):
-        _ask(fleet, "a", pods(gpus=3))
+        ask(fleet, "a", pods(gpus=3))
     for _ in range(3):
         fleet.plan()
 
@@ -279,27 +279,27 @@ def scattered(fleet: Fleet) -> None:
     world = fleet.world
     world.policy = Policy(consolidation_budget_milli_s=milli(50))
     for _ in range(9):
-        _ask(fleet, "a", pods())
+        ask(fleet, "a", pods())
     fleet.plan()
     _keep_one_a_node(fleet)
-    _ask(fleet, "b", pods(gpus=3))
+    ask(fleet, "b", pods(gpus=3))
     fleet.plan()
     world.policy = Policy(consolidation_budget_milli_s=10**9)
     fleet.plan()
     fleet.plan()
-    _leave(fleet)
+    leave(fleet)
 
 
 @opening(Case.NODES_GAINED, Case.SLICES_GAINED)
 def sparse(fleet: Fleet) -> None:
     """One device is held of some nodes, and a slice in each half of others; a large one waits."""
     for _ in range(12):
-        _ask(fleet, "a", pods())
+        ask(fleet, "a", pods())
     for _ in range(14):
-        _ask(fleet, "a", pods(flavors="1g"))
+        ask(fleet, "a", pods(flavors="1g"))
     fleet.plan()
     _keep_one_a_node(fleet)
-    _ask(fleet, "a", pods(flavors="3g"))
+    ask(fleet, "a", pods(flavors="3g"))
     fleet.plan()
     carry_out_a_defragmentation(fleet, budget_milli_s=milli(130))  # for two that ran for 60 s
 
@@ -311,40 +311,40 @@ def climbing(fleet: Fleet) -> None:
     none twice on a day."""
     world = fleet.world
     world.policy = Policy(consolidation_budget_milli_s=milli(190))
-    best = _ask(fleet, "b", pods(gpus=3))
-    *second, _ = [_ask(fleet, "b", pods(flavors="a30")) for _ in range(3)]
+    best = ask(fleet, "b", pods(gpus=3))
+    *second, _ = [ask(fleet, "b", pods(flavors="a30")) for _ in range(3)]
     fleet.plan()
     ladder = pods(flavors="h100 a30 t4")
-    world.asking |= {_ask(fleet, "a", ladder) for _ in range(3)}
-    _ask(fleet, "a", ladder)
+    world.asking |= {ask(fleet, "a", ladder) for _ in range(3)}
+    ask(fleet, "a", ladder)
     fleet.plan()
-    other = _ask(fleet, "d", pods(3, flavors="a30"))
+    other = ask(fleet, "d", pods(3, flavors="a30"))
     for id in second:
         world.end(id)
     fleet.plan()
     world.cancel(other)
     fleet.plan()
     fleet.plan()
-    _leave(fleet)
+    leave(fleet)
     world.end(best)
     fleet.plan()
     world.policy = Policy(consolidation_budget_milli_s=10**9)
     fleet.plan(after_s=RESTS_S // 2)
-    _leave(fleet)
+    leave(fleet)
     rests_until = min(world.moved.values()) + RESTS_S
     fleet.plan(after_s=rests_until - 1 - world.at)
     fleet.plan(after_s=1)
-    _leave(fleet)
+    leave(fleet)
 
 
 @opening(Case.BY_MEMORY, Case.REPLICAS, Case.SLICE, Case.ISOLATED)
 def sharing(fleet: Fleet) -> None:
     """By memory, in thousandths, a slice, and neighbours nearer than is accepted."""
     share, by_memory = pods(flavors="t4share", share=0.5), pods(flavors="t4share 1g")
-    _ask(fleet, "a", replace(by_memory, gpu_memory_mib=5120))
-    _ask(fleet, "a", replace(by_memory, flavors=(FlavorId("1g"),)))
-    _ask(fleet, "a", share)
-    _ask(fleet, "b", replace(share, least_isolation=Isolation.HARDWARE))
+    ask(fleet, "a", replace(by_memory, gpu_memory_mib=5120))
+    ask(fleet, "a", replace(by_memory, flavors=(FlavorId("1g"),)))
+    ask(fleet, "a", share)
+    ask(fleet, "b", replace(share, least_isolation=Isolation.HARDWARE))
     fleet.plan()
 
 
@@ -354,17 +354,17 @@ def carry_out_a_defragmentation(fleet: Fleet, *, budget_milli_s: int) -> None:
     made = defragment(snapshot=of, cluster=ClusterId(CLUSTERS[0]), budget_milli_s=budget_milli_s)
     defragmentations.check(fleet.world, made, budget_milli_s)
     fleet.world.carry_out(defragmentations.as_plan(fleet.world, made))
-    _leave(fleet)
+    leave(fleet)
 
 
-def _own(fleet: Fleet, **nominal: int) -> None:
+def own(fleet: Fleet, **nominal: int) -> None:
     """Of whole devices; all else may be borrowed."""
     for member in MEMBERS:
         fleet.world.quotas[member, "h100"] = Quota(nominal.get(member, 0), None)
     fleet.world.is_as_planned = False
 
 
-def _ask(
+def ask(
     fleet: Fleet,
     project: str,
     of: PodSetView,
@@ -377,7 +377,7 @@ def _ask(
     return fleet.ask(replace(made, preemptible=preemptible))
 
 
-def _leave(fleet: Fleet) -> None:
+def leave(fleet: Fleet) -> None:
     """All that was told to go has gone."""
     for id in fleet.leaving():
         fleet.world.seen_gone(id)

@@ -21,7 +21,7 @@ Guide", Supported MIG Profiles)."""
 
 
 def check(world: World, asked: PendingView, place: Place) -> None:
-    (pod_set,) = asked.pod_sets
+    [pod_set] = [each for each in asked.pod_sets if each.id == place.pod_set]
     nodes, devices = world.takes_new()
     assert place.node in nodes, "on a node that takes nothing new"
     assert place.flavor in pod_set.flavors, "of a flavor that it does not accept"

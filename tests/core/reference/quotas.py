@@ -5,7 +5,8 @@ from collections.abc import Mapping
 
 from scheduler.core.plan import Plan, Preempt, Shrink
 from scheduler.core.reasons import PreemptRule, ReasonCode
-from scheduler.core.units import WorkloadId
+from scheduler.core.snapshot import HeldView, HoldingView, PendingView
+from scheduler.core.units import FlavorId, WorkloadId
 from tests.core.build import milli
 from tests.core.reference.portions import least_milli
 from tests.core.reference.tried import Case
@@ -139,19 +140,33 @@ def _check_guarantees(world: World, made: Plan) -> None:
         if preempt.rule is PreemptRule.PRIORITY:
             continue
         victim, by = world.holding[preempt.victim], world.asks[preempt.preemptor]
-        (flavor,) = {placement.flavor for placement in victim.placements}
-        then = kept + Counter({(by.project, flavor): least_milli(by.pod_sets[0], flavor)})
+        needs = _needs(by, {pod.flavor for pod in gone(preempt, victim)})
+        then = kept + Counter({(by.project, flavor): least for flavor, least in needs.items()})
         mine, theirs = path(by.project), path(victim.project)
         assert any(
-            used(world, member, flavor, then) <= _capacity(world, member, flavor)
+            all(
+                used(world, member, flavor, then) <= _capacity(world, member, flavor)
+                for flavor in needs
+            )
             for member in mine
             if member not in theirs
         ), "reclaimed beyond what is guaranteed"
-        for member in theirs:
-            if member not in mine and member not in waiting:
-                world.tried[Case.GUARANTEE] += 1
-                stays = used(world, member, flavor, left)
-                assert stays >= _capacity(world, member, flavor), "reclaimed from a guarantee"
+        for flavor in needs.keys() & {pod.flavor for pod in gone(preempt, victim)}:
+            for member in theirs:
+                if member not in mine and member not in waiting:
+                    world.tried[Case.GUARANTEE] += 1
+                    stays = used(world, member, flavor, left)
+                    assert stays >= _capacity(world, member, flavor), "reclaimed from a guarantee"
+
+
+def _needs(by: PendingView, given: set[FlavorId]) -> Counter[str]:
+    """What its least start takes of each flavor: of several that a pod set accepts, of what was
+    given for it."""
+    needs: Counter[str] = Counter()
+    for pod_set in by.pod_sets:
+        [flavor, *_] = [f for f in pod_set.flavors if f in given] or pod_set.flavors
+        needs[flavor] += least_milli(pod_set, flavor)
+    return needs
 
 
 def _check_firm(world: World, made: Plan) -> None:
@@ -159,10 +174,11 @@ def _check_firm(world: World, made: Plan) -> None:
     it, that is not used up by what others below that one use beyond their own."""
     then = usage(world, releasing=False)
     for workload, places in begun(made):
-        asked, (flavor,) = world.asks[workload], {place.flavor for place in places}
-        then[asked.project, flavor] += sum(place.amount_milli for place in places)
+        asked, flavors = world.asks[workload], {place.flavor for place in places}
+        for place in places:
+            then[asked.project, place.flavor] += place.amount_milli
         assert asked.preemptible or any(
-            _drawn(world, member, flavor, then) <= _nominal(world, member, flavor)
+            all(_drawn(world, member, f, then) <= _nominal(world, member, f) for f in flavors)
             for member in path(asked.project)
         ), "it may not be preempted, and borrows"
 
@@ -177,9 +193,12 @@ def _drawn(world: World, member: str, flavor: str, usage: Usage) -> int:
 
 def _take(world: World, preempt: Preempt | Shrink, used: Counter[tuple[str, str]]) -> None:
     victim = world.holding[preempt.victim]
-    for placement in victim.placements:
-        goes = not placement.leaving
-        if isinstance(preempt, Shrink):
-            goes = placement.id in preempt.placements
-        if goes:
-            used[victim.project, placement.flavor] -= placement.amount_milli
+    for placement in gone(preempt, victim):
+        used[victim.project, placement.flavor] -= placement.amount_milli
+
+
+def gone(preempt: Preempt | Shrink, victim: HoldingView) -> list[HeldView]:
+    """The pods that go by it."""
+    if isinstance(preempt, Shrink):
+        return [pod for pod in victim.placements if pod.id in preempt.placements]
+    return [pod for pod in victim.placements if not pod.leaving]

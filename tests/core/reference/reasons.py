@@ -1,7 +1,7 @@
 """What those that wait are told: of who holds them back, and of room that there is not."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 
 from scheduler.core.plan import Place, Plan
 from scheduler.core.reasons import ReasonCode
@@ -14,6 +14,7 @@ from scheduler.core.snapshot import (
     PendingView,
 )
 from tests.core.build import BY_NAME
+from tests.core.reference.gangs import domain
 from tests.core.reference.quotas import waits
 from tests.core.reference.tried import Case
 from tests.core.reference.world import CLUSTERS, POOLS, World, begun
@@ -73,7 +74,10 @@ def _check_has_none(world: World, made: Plan, asked: PendingView) -> None:
 
 
 def _is_whole(asked: PendingView) -> bool:
-    """And of one flavor: of several it may lack something else of each."""
+    """And of one flavor: of several it may lack something else of each. Nor of one pod set in
+    groups, for which domains would have to be shared out."""
+    if any(each.topology and each.topology.group_size for each in asked.pod_sets):
+        return False
     kinds = [BY_NAME[flavor].kind for pod_set in asked.pod_sets for flavor in pod_set.flavors]
     return kinds == [FlavorKind.WHOLE]
 
@@ -89,8 +93,9 @@ def holders(world: World, made: Plan) -> Iterator[HeldView | Place]:
 def has_room(
     world: World, there: Fleet, asked: PendingView, holders: Iterable[HeldView | Place]
 ) -> bool:
-    """In one cluster for the least of it, of one flavor."""
+    """In one cluster, or domain of it, for the least of it, of one flavor."""
     (pod_set,) = asked.pod_sets
+    within = [t.level for t in (asked.topology, pod_set.topology) if t is not None and t.required]
     nodes, devices = there
     cores, memory, taken = Counter[str](), Counter[str](), set[str]()
     for holder in holders:
@@ -98,7 +103,7 @@ def has_room(
         memory[holder.node] += holder.memory_mib
         taken |= {device for device, _ in holder.spans}
     for flavor in pod_set.flavors:
-        pods = Counter[str]()
+        pods = Counter[Hashable]()
         for name, node in nodes.items():
             free = [
                 device.id
@@ -108,7 +113,10 @@ def has_room(
                 and device.mode is DeviceMode.WHOLE
                 and device.model == BY_NAME[flavor].model
             ]
-            pods[world.nodes[name][0]] += min(
+            where = [domain(world, name, level) for level in within]
+            if None in where:
+                continue
+            pods[world.nodes[name][0], *where] += min(
                 len(free) // pod_set.gpu_count,
                 (node.cpu_milli - cores[name]) // pod_set.cpu_milli,
                 (node.memory_mib - memory[name]) // pod_set.memory_mib,

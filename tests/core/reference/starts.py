@@ -1,11 +1,12 @@
-"""Who starts, grows, and is evicted for: whole gangs, on what takes them, of who may start."""
+"""Who starts, grows, and is evicted for: on what takes them, of who may start."""
 
 from scheduler.core.plan import Admit, Grow, Plan, Preempt
 from scheduler.core.reasons import PreemptRule, ReasonCode
 from scheduler.core.snapshot import HeldView, HoldingView
 from scheduler.core.units import WorkloadId
 from tests.core.reference import portions
-from tests.core.reference.quotas import evicting, stopping, waits
+from tests.core.reference.gangs import of_set
+from tests.core.reference.quotas import evicting, gone, stopping, waits
 from tests.core.reference.tried import Case
 from tests.core.reference.world import World
 
@@ -17,7 +18,7 @@ def check(world: World, made: Plan) -> None:
     ]
     assert sorted(decided) == sorted(world.waiting), "each is decided once"
     for admit in made.admits:
-        _check_gang(world, admit)
+        _check_start(world, admit)
     for grow in made.grows:
         _check_growth(world, grow)
     _check_evictions(world, made)
@@ -30,12 +31,8 @@ def may_start(world: World, workload: WorkloadId) -> bool:
     return not world.held_above(world.asks[workload].project) and workload not in world.shut
 
 
-def _check_gang(world: World, admit: Admit) -> None:
+def _check_start(world: World, admit: Admit) -> None:
     asked = world.asks[admit.workload]
-    (pod_set,) = asked.pod_sets
-    assert pod_set.min_count <= len(admit.places) <= pod_set.count, "a gang in part"
-    assert [place.rank for place in admit.places] == list(range(len(admit.places)))
-    world.tried[Case.PART] += len(admit.places) < pod_set.count
     assert may_start(world, admit.workload), "from a held queue, or behind a gate"
     for place in admit.places:
         assert world.nodes[place.node][0] == admit.cluster, "a gang over two clusters"
@@ -44,22 +41,23 @@ def _check_gang(world: World, admit: Admit) -> None:
 
 def _check_growth(world: World, grow: Grow) -> None:
     held, asked = world.holding[grow.workload], world.asks[grow.workload]
-    (pod_set,) = asked.pod_sets
     assert not held.releasing, "grew on its way out"
     assert not any(p.leaving for p in held.placements), "grew while pods of it go"
     assert may_start(world, grow.workload), "grew in a held queue"
-    assert len(held.placements) + len(grow.places) <= pod_set.count, "grew too large"
+    for pod_set in asked.pod_sets:
+        own, more = of_set(held.placements, pod_set), of_set(grow.places, pod_set)
+        assert len(own) + len(more) <= pod_set.count, "grew too large"
+        assert len({pod.flavor for pod in (*own, *more)}) == 1, "of another flavor"
     for place in grow.places:
         assert world.nodes[place.node][0] == held.cluster, "grew into another cluster"
-        assert {place.flavor} == {p.flavor for p in held.placements}, "of another flavor"
         portions.check(world, asked, place)
 
 
 def _check_evictions(world: World, made: Plan) -> None:
     assert len({p.victim for p in made.preempts}) == len(made.preempts), "evicted twice"
     for shrink in made.shrinks:
-        held, asked = world.holding[shrink.victim], world.asks[shrink.victim]
-        beyond = {pod.id for pod in surplus(held, asked.pod_sets[0].min_count)}
+        held = world.holding[shrink.victim]
+        beyond = {pod.id for pod in surplus(world, held)}
         assert beyond >= {*shrink.placements}, "shrunk by what it has to keep"
         ranks = [p.rank for p in held.placements if p.id in shrink.placements]
         assert len(ranks) == len(shrink.placements) > 0, "shrunk by pods that it has not"
@@ -77,14 +75,19 @@ def _check_evictions(world: World, made: Plan) -> None:
             assert victim.priority < by.priority, "by priority, and not lower"
         else:
             assert victim.project != by.project, "reclaimed from itself"
-            of = {placement.flavor for placement in victim.placements}
-            assert of <= {*by.pod_sets[0].flavors}, "reclaimed what is not asked for"
+            of = {pod.flavor for pod in gone(preempt, victim)}
+            asked = {flavor for pod_set in by.pod_sets for flavor in pod_set.flavors}
+            assert of & asked, "reclaimed what is not asked for"
 
 
-def surplus(held: HoldingView, least: int) -> list[HeldView]:
-    """What may go by itself of what stays: pods beyond its least, of the highest ranks."""
-    staying = [pod for pod in held.placements if not pod.leaving]
-    return sorted(staying, key=lambda pod: pod.rank)[least:]
+def surplus(world: World, held: HoldingView) -> list[HeldView]:
+    """What may go by itself of what stays: pods beyond the least of their set, of the highest
+    ranks."""
+    found: list[HeldView] = []
+    for pod_set in world.asks[held.id].pod_sets:
+        own = [p for p in held.placements if p.pod_set == pod_set.id and not p.leaving]
+        found += sorted(own, key=lambda pod: pod.rank)[pod_set.min_count :]
+    return found
 
 
 def check_may_go(world: World, victim: HoldingView) -> None:

@@ -92,8 +92,7 @@ def _check_enforced(before: World, after: World) -> None:
     staying = {held.id: pods for held, pods in after.stays()}
     for id, pods in was.items():
         held, stays = before.holding[id], staying.get(id, [])
-        least = before.asks[id].pod_sets[0].min_count
-        beyond = {pod.id for pod in surplus(held, least)}
+        beyond = {pod.id for pod in surplus(before, held)}
         if not stays:
             assert held.preemptible, "stopped for a quota, and is not preemptible"
             assert _is_more(_passed(after, _signed(held, pods)), passed), "stopped for no quota"
@@ -103,7 +102,7 @@ def _check_enforced(before: World, after: World) -> None:
         for pod in gone:
             assert pod.id in beyond, "shrunk for a quota by what it has to keep"
             assert _is_more(_passed(after, _signed(held, [pod])), passed), "shrunk for no quota"
-        may_go = stays if held.preemptible else stays[: max(0, len(stays) - least)]
+        may_go = stays if held.preemptible else surplus(after, after.holding[id])
         without = _passed(after, _signed(held, may_go, sign=-1))
         assert not _is_more(passed, without), "it stays, and an enforced quota is passed"
         under = {(member, flavor) for member, flavor, _ in _due(after)}
@@ -133,8 +132,7 @@ def _is_like(world: World, held: HoldingView, gone: HoldingView) -> bool:
         alike
         and dict(_signed(held, held.placements)) == dict(_signed(gone, gone.placements))
         and all(
-            world.asks[each.id].pod_sets[0].min_count >= len(each.placements)
-            and not any(pod.leaving for pod in each.placements)
+            not surplus(world, each) and not any(pod.leaving for pod in each.placements)
             for each in (held, gone)
         )
     )

@@ -33,6 +33,7 @@ def told(world: World) -> Snapshot:
     return replace(
         made,
         at=world.at,
+        levels=world.levels,
         reservations=tuple(world.reservations),
         budgets=tuple(budgets),
         landings=world.landings,

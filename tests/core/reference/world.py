@@ -62,6 +62,7 @@ class World:
         self.tried = Counter[Case]()  # what its plans have put to the test
         self.at = 1_000_000
         self.policy = Policy()
+        self.levels: tuple[str, ...] = ()  # of the topology
         self.nodes: dict[str, tuple[str, NodeView]] = {}  # with the name of its cluster
         self.quotas: dict[tuple[str, str], Quota] = {}  # by member and flavor
         self.enforced: dict[tuple[str, str], int] = {}  # from when on they are
