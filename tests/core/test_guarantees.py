@@ -71,6 +71,18 @@ def test_the_guarantor_is_the_nearest_that_has_room(
     assert of.cohorts.names[found] == name
 
 
+def test_a_guarantor_is_below_the_member_that_both_have() -> None:
+    """Who takes back from a sibling needs what its own project is guaranteed, and not what is
+    above both."""
+    made, needs = book({"a": 2}), [(H100, 1000)]
+    vision = made.cohorts.paths[made.cohorts.number[ProjectId("b")]][-2]
+    assert guarantor(made, project=ProjectId("b"), needs=needs) == vision
+    assert guarantor(made, project=ProjectId("b"), needs=needs, below=vision) == FLEET
+    own = guarantor(book({}), project=ProjectId("a"), needs=needs, below=vision)
+    assert own == made.cohorts.number[ProjectId("a")]
+    assert guarantor(made, project=ProjectId("nobody"), needs=needs) == FLEET
+
+
 def test_a_guarantor_has_room_of_every_flavor() -> None:
     of = Book(
         cohorts=[cohort("lab", h100=1, cpu=8)],

@@ -11,7 +11,7 @@ from scheduler.core.quota import Book
 from scheduler.core.snapshot import Snapshot
 from scheduler.core.tree_law import Law
 from scheduler.core.units import FlavorId, ProjectId
-from tests.core.trees import PARENTS, trees
+from tests.core.trees import PARENTS, contested, trees
 
 MANY = settings(max_examples=300, deadline=None)
 H100 = FlavorId("h100")
@@ -39,7 +39,7 @@ def test_more_is_told_of_each_member_whose_use_it_raises(of: Snapshot, project: 
     book, usage = charged(of)
     number, had = book.cohorts.number[project], usage.get((project, H100), 0)
     now = Law(book.cohorts, H100, usage)
-    for asked in (-1000, 0, 500, 1000, 3000):
+    for asked in (-1000, 0, 1, 500, 1000, 3000):
         after = Law(book.cohorts, H100, usage | {(project, H100): had + max(0, asked)})
         assert list(book.ledger(H100).law(number, asked)) == [
             (member, after.used(member), after.most(member))
@@ -93,6 +93,90 @@ def test_available_is_the_most_that_leaves_what_is_awaited(
     book.charge(project=project, flavor=H100, amount_milli=1000)
     if freely >= 1000:
         assert book.is_lawful(project=project, flavor=H100) == leaves(1000)
+
+
+@MANY
+@given(of=trees(), project=st.sampled_from(sorted(PARENTS)))
+def test_available_is_the_most_by_which_no_member_passes_what_it_may_use(
+    of: Snapshot, project: ProjectId
+) -> None:
+    book, usage = charged(of)
+    may = book.available(project=project, flavor=H100)
+    assert may is not None
+    now, had = Law(book.cohorts, H100, usage), usage.get((project, H100), 0)
+
+    def is_lawful(more: int) -> bool:
+        after = Law(book.cohorts, H100, usage | {(project, H100): had + more})
+        members = (*path_of(book, project), FLEET)
+        raised = [member for member in members if after.used(member) > now.used(member)]
+        return all(
+            most is None or after.used(member) <= most
+            for member in raised
+            for most in (after.most(member),)
+        )
+
+    assert is_lawful(max(0, may))
+    assert not is_lawful(max(0, may) + 1)
+
+
+@MANY
+@given(of=trees(), project=st.sampled_from(sorted(PARENTS)))
+def test_guaranteed_is_what_it_may_take_without_borrowing_while_nobody_else_holds_any(
+    of: Snapshot, project: ProjectId
+) -> None:
+    book = Book(cohorts=of.cohorts, queues=of.queues)
+    may = book.available(project=project, flavor=H100)
+    own = book.ledger(H100).own_rooms(book.cohorts.number[project])
+    assert may is not None
+    assert book.ceiling(project=project, flavor=H100) == may
+    assert book.guaranteed(project=project, flavor=H100) == min(may, max(own))
+    assert book.guaranteed(project=ProjectId("nobody"), flavor=H100) == 0
+
+
+@MANY
+@given(
+    of=trees(),
+    charges=st.lists(st.tuples(st.booleans(), st.sampled_from(sorted(PARENTS))), max_size=6),
+)
+def test_a_copy_and_the_original_are_charged_apart(
+    of: Snapshot, charges: list[tuple[bool, ProjectId]]
+) -> None:
+    """Whatever each had worked out before."""
+    book, usage = charged(of)
+    for held in of.holding[:2]:
+        book.ledger(H100).leave(book.cohorts.number[held.project], 1000)
+    assert book.ledger(H100).beyond is not None
+    assert book.ledger(H100).drawn is not None
+    twin = book.copy()
+    for to_twin, project in charges:
+        (twin if to_twin else book).charge(project=project, flavor=H100, amount_milli=1000)
+    for to_twin, one in ((False, book), (True, twin)):
+        more = usage.copy()
+        for at, project in charges:
+            if at is to_twin:
+                more[project, H100] = more.get((project, H100), 0) + 1000
+        law, ledger = Law(one.cohorts, H100, more), one.ledger(H100)
+        members = range(len(ledger.used))
+        assert ledger.used == [law.used(member) for member in members]
+        over = {m for m in members if law.used(m) > law.capacity(m)}
+        assert ledger.beyond == over
+        for held in of.holding[:2]:
+            more[held.project, H100] -= 1000
+        stays = Law(one.cohorts, H100, more)
+        assert ledger.lasting == [stays.used(member) for member in members]
+        assert ledger.drawn == [stays.drawn(member) for member in members]
+
+
+def test_those_have_moved_who_were_charged_and_all_above_them() -> None:
+    of = contested(1)
+    book, _ = charged(of)
+    ledger = book.ledger(H100)
+    assert list(ledger.moved()) == list(range(len(ledger.used)))
+    assert ledger.moved() == []
+    for project in ("a", "a", "e"):
+        book.charge(project=ProjectId(project), flavor=H100, amount_milli=1000)
+    paths = [path_of(book, ProjectId(project)) for project in ("a", "e")]
+    assert sorted(ledger.moved()) == sorted({FLEET, *paths[0], *paths[1]})
 
 
 def test_what_is_awaited_in_a_copy_is_not_in_the_original() -> None:

@@ -164,6 +164,24 @@ def test_without_a_quota_row_nothing_is_guaranteed_and_nothing_may_be_borrowed(
     assert made.borrowing_limit(project=ProjectId(project), flavor=H100) == 0
 
 
+def test_bounds_are_its_row_and_nothing_but_what_is_used_without_one() -> None:
+    rows = queue("a", h100=Quota(4, borrow=2)), queue("b", h100=Quota(3)), queue("c", cpu=1)
+    made = book({"a": 1, "c": 2, "nobody": 1}, *rows)
+    told = {p: made.bounds(project=ProjectId(p), flavor=H100) for p in ("a", "b", "c", "nobody")}
+    assert told["a"] == (4000, 2000, 6000, 1000)
+    assert told["b"] == (3000, 0, 3000, 0)
+    assert told["c"] == (0, 0, 0, 2000)
+    assert told["nobody"] == (0, 0, 0, 1000)
+    limits = [made.borrowing_limit(project=ProjectId(p), flavor=H100) for p in ("a", "b", "c")]
+    assert limits == [2000, 0, 0]
+    free = book({}, queue("a", h100=Quota(4, borrow=None)))
+    assert free.borrowing_limit(project=ProjectId("a"), flavor=H100) is None
+    assert free.bounds(project=ProjectId("a"), flavor=H100)[1] is None
+    assert not made.is_lawful(project=ProjectId("c"), flavor=H100)
+    assert made.flavors() == {H100}
+    assert book({"nobody": 1}).flavors() == {H100}
+
+
 def test_a_departments_limits_bound_all_of_its_projects_together() -> None:
     tree = (cohort("lab", h100=Quota(0, borrow=1, lend=2)),)
     queues = [

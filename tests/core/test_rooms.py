@@ -6,7 +6,7 @@ import pytest
 
 from scheduler.core.fit import Misfit, Room
 from scheduler.core.snapshot import HeldView, NodeView
-from scheduler.core.units import FlavorId
+from scheduler.core.units import DeviceId, FlavorId, Span
 from tests.core.build import A30, BY_NAME, device
 from tests.core.test_fit import (
     DYNAMIC,
@@ -120,3 +120,28 @@ def test_what_is_free_in_two_rooms_has_the_media_engines_of_neither() -> None:
     alone.tighten(other=Room(node=two))
     wants = place("1gme", (0, 2, 3))
     assert alone.misfit(place=wants, flavor=BY_NAME[wants.flavor]) is Misfit.SPAN_TAKEN
+
+
+def test_a_room_may_be_of_another_view_of_its_node() -> None:
+    """Devices come and go; what is held stays on those that are there."""
+    room = room_with(WHOLE, held(("n1/0", (0, 1000), "h100")))
+    more = replace(WHOLE, devices=(*WHOLE.devices, device("n1/2")))
+    other = room.copy(node=more)
+    wants = place("h100", (2, 0, 1000))
+    assert room.misfit(place=wants, flavor=BY_NAME[wants.flavor]) is Misfit.UNKNOWN_DEVICE
+    assert [*other.devices] == ["n1/0", "n1/1", "n1/2"]
+    room.empty(node=more)
+    for number in range(3):
+        wants = place("h100", (number, 0, 1000))
+        assert room.misfit(place=wants, flavor=BY_NAME[wants.flavor]) is None
+
+
+def test_what_others_hold_of_a_device_is_not_free() -> None:
+    first, second, gone = DeviceId("n1/0"), DeviceId("n1/1"), DeviceId("n1/9")
+    slices = replace(
+        DYNAMIC,
+        devices=(*DYNAMIC.devices, device("n1/1", dynamic=True)),
+        foreign=((first, Span(0, 2)), (first, Span(4, 6)), (gone, Span(0, 8))),
+    )
+    room = Room(node=slices)
+    assert room.taken == {first: 0b110011, second: 0}
