@@ -112,8 +112,12 @@ _MEASURES: Mapping[CheckCode, tuple[str, str, Unit]] = {
     CheckCode.PODS: ("missing_count", "", Unit.COUNT),
     CheckCode.RETRY: ("retry_in_s", "", Unit.SECONDS),
     CheckCode.RESERVATIONS: ("lacking_milli", "", Unit.MILLI),
+    CheckCode.PROMISES: ("coming_milli", "", Unit.MILLI),
     CheckCode.BUDGET: ("asked_milli", "left_milli", Unit.MILLI),
     CheckCode.FIRM: ("asked_milli", "available_milli", Unit.MILLI),
+    CheckCode.HELD: ("asked_milli", "free_milli", Unit.MILLI),
+    CheckCode.NODES: ("asked_milli", "free_milli", Unit.MILLI),
+    CheckCode.OUTAGES: ("asked_milli", "free_milli", Unit.MILLI),
     CheckCode.FREE: ("asked_milli", "free_milli", Unit.MILLI),
     CheckCode.DOMAIN: ("pods_count", "most_pods_count", Unit.COUNT),
     CheckCode.CORES: ("pod_cpu_milli", "largest_cpu_milli", Unit.MILLI),
@@ -123,10 +127,11 @@ _MEASURES: Mapping[CheckCode, tuple[str, str, Unit]] = {
 """The numbers of the reason that a failed check compares; without the second the limit is 0."""
 _IN_SUM: Mapping[CheckCode, Sequence[tuple[str, str, Unit]]] = {
     CheckCode.HARDWARE: [_MEASURES[CheckCode.FREE]],
+    CheckCode.PROMISES: [("kept_milli", "", Unit.MILLI)],
     CheckCode.BUDGET: [("used_milli", "limit_milli", Unit.MILLI)],
 }
 """And those that it compares where the first do: of a gang each pod may find its place, and yet
-not all of them."""
+not all of them; what it waits for may be kept for it, not freed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -224,7 +224,7 @@ CASES = {
     "what would hold it is out of service": (
         fleet(clusters=[cluster("c1", []), cluster("c2", H100, usable=False)]),
         job("w"),
-        (CheckCode.OUTAGES, None, None, Unit.NONE),
+        (CheckCode.OUTAGES, 1000, 0, Unit.MILLI),
     ),
     "too little is free": (
         fleet(*full(7)),
@@ -272,7 +272,13 @@ def test_what_is_kept_for_others_is_free_and_yet_fails() -> None:
 
 def test_what_others_are_stopped_for_waits_for_that() -> None:
     of = fleet(*full(8), queues=[queue("a", h100=8), queue("b", h100=Quota(0, borrow=None))])
-    assert told(of, job("w"))[0] is CheckCode.PROMISES
+    assert told(of, job("w")) == (CheckCode.PROMISES, 1000, 0, Unit.MILLI)
+
+
+def test_what_is_kept_for_it_comes_later() -> None:
+    of = fleet(*full(8, limit_s=900))
+    found = told(of, job("w", submitted_at=AT - 600), Policy(guard_s=300, preemption=False))
+    assert found == (CheckCode.PROMISES, 1000, 0, Unit.MILLI)
 
 
 def test_beyond_the_bound_of_a_plan_its_turn_has_not_come() -> None:
