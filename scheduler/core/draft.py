@@ -102,8 +102,17 @@ class Draft:
         with `more` that are not there. To ask
         what would fit while this one is in the same state: most rooms are the same ones."""
         self._index = self.index  # into which all has come that was let in
+        return self._over(self.world.beside({node.id: node for node in nodes}, more))
+
+    def only(self, nodes: Sequence[tuple[ClusterId, NodeView]]) -> "Draft":
+        """This one with these nodes alone, in the order of an index, in every cluster, by best
+        fit. To ask what would fit there while this one is in the same state."""
+        self._enter()
+        return self._over(self.world.only(nodes))
+
+    def _over(self, world: World) -> "Draft":
         beside = copy(self)
-        beside.world = self.world.beside({node.id: node for node in nodes}, more)
+        beside.world = world
         beside._rooms, beside.book = beside.world.rooms(), self.book.copy()
         beside.clusters = tuple(sorted(cluster.id for cluster in self._snapshot.clusters))
         beside.slices = Slices(

@@ -1,5 +1,6 @@
 """What takes nothing new now: would work start if it did?"""
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 
@@ -7,10 +8,12 @@ from scheduler.core.draft import Draft
 from scheduler.core.limits import because
 from scheduler.core.place import would_place
 from scheduler.core.plan import Place
+from scheduler.core.quota import amount_milli
 from scheduler.core.reasons import Reason, ReasonCode, listed
 from scheduler.core.request import Option, Request
-from scheduler.core.snapshot import ClusterView, NodeView, PendingView, Snapshot
-from scheduler.core.units import DeviceId, NodeId
+from scheduler.core.snapshot import ClusterView, FlavorKind, NodeView, PendingView, Snapshot
+from scheduler.core.space import largest_free_milli
+from scheduler.core.units import ClusterId, DeviceId, NodeId
 
 
 class Outage:
@@ -28,7 +31,7 @@ class Outage:
         self._clusters = snapshot.clusters
         for cluster in self._clusters:
             self._note(cluster)
-        self._whole: tuple[int, Draft] | None = None
+        self._drafts: dict[bool, tuple[int, Draft]] = {}  # by whether it is the outage alone
 
     def _note(self, cluster: ClusterView) -> None:
         well = cluster.usable or cluster.held
@@ -49,7 +52,8 @@ class Outage:
         a cluster, are out and would take it; None when that is not what it lacks."""
         if not (self._out or self._held):
             return None
-        draft = self._draft()
+        alone = self._takes_none(pending, request, option)
+        draft = self._alone() if alone else self._whole()
         clusters = nodes = 0
         held = set[str]()
         for places in would_place(draft=draft, pending=pending, request=request, option=option):
@@ -71,20 +75,43 @@ class Outage:
         """Nodes of one cluster: whether all of it is out, and not the nodes alone."""
         return not all(self._out[node] for node in nodes)
 
-    def _draft(self) -> Draft:
-        if self._whole is None or self._whole[0] != self._now.state:
-            self._whole = self._now.state, self._now.beside(self._back)
-        return self._whole[1]
+    def _takes_none(self, pending: PendingView, request: Request, option: Option) -> bool:
+        """Whether no pod of it has its devices on any node that takes something new now: then all
+        would be where something is out or held, and to look there alone is quicker."""
+        if any(flavor.kind is not FlavorKind.WHOLE for flavor in option.flavors):
+            return False
+        return all(
+            largest_free_milli(draft=self._now, cluster=cluster, flavor=flavor)
+            < amount_milli(pod_set=pod_set)
+            for pod_set, flavor in zip(option.asks(pending).pod_sets, option.flavors, strict=True)
+            for cluster in self._now.clusters
+            if request.accepts(cluster)
+        )
+
+    def _whole(self) -> Draft:
+        return self._draft(False, lambda: self._now.beside(node for _, node in self._back))
+
+    def _alone(self) -> Draft:
+        return self._draft(True, lambda: self._now.only(self._back))
+
+    def _draft(self, alone: bool, make: Callable[[], Draft]) -> Draft:
+        """Made anew when the plan's is in another state."""
+        known = self._drafts.get(alone)
+        if known is None or known[0] != self._now.state:
+            known = self._drafts[alone] = self._now.state, make()
+        return known[1]
 
     @cached_property
-    def _back(self) -> list[NodeView]:
-        """The nodes that another would be in the place of, were nothing out or held."""
-        return [
-            back
+    def _back(self) -> list[tuple[ClusterId, NodeView]]:
+        """The nodes that another would be in the place of, were nothing out or held, in the order
+        of an index."""
+        found = [
+            (cluster.id, back)
             for cluster in self._clusters
             for node in cluster.nodes
             if (back := _node_back(node, cluster.held_models)) is not node or not cluster.usable
         ]
+        return sorted(found, key=lambda each: (each[0], each[1].name, each[1].id))
 
 
 def _uses(places: tuple[Place, ...]) -> set[NodeId | DeviceId]:

@@ -101,6 +101,16 @@ class World:
             beside._index.extend((cluster, beside._rooms[node.id]) for cluster, node in more)
         return beside
 
+    def only(self, nodes: Sequence[tuple[ClusterId, NodeView]]) -> "World":
+        """These nodes alone, in the order of an index, each of which takes something new."""
+        rooms, only = self.rooms(), copy(self)
+        only.changed, only.unread, only._touched = set(), set(), set()
+        only._nodes, only._cut = {node.id: node for _, node in nodes}, {}
+        only._shut, only._stale, only._behind = set(), set(), set()
+        only._rooms = {node.id: rooms[node.id].copy(node=node) for _, node in nodes}
+        only._index = Index(rooms=((cluster, only._rooms[n.id], True) for cluster, n in nodes))
+        return only
+
     @property
     def holders(self) -> int:
         """How many workloads hold something in it."""
