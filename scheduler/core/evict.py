@@ -148,6 +148,7 @@ class Search:
         mark, before = self._soon.checkpoint(), set(self._taken)
         for again in (False, True):
             victims, stayed = eligible.with_flavor(flavor), False
+            must_be_own = self._must_be_own(flavor)
             if again:
                 victims = iter(sorted(victims, key=lambda each: -each.held.amounts[flavor]))
             for victim in victims:
@@ -155,10 +156,11 @@ class Search:
                     continue
                 if not eligible.may_go(victim, ()):
                     stayed = True
-                elif victim.rule is PreemptRule.PRIORITY or not self._must_be_own(flavor):
+                elif victim.rule is PreemptRule.PRIORITY or not must_be_own:
                     self._evict(victim)
                     if self._is_lawful(flavor):
                         return True
+                    must_be_own = self._must_be_own(flavor)
             if not stayed or self._taken.keys() == before:
                 return False
             self._soon.rollback(mark)

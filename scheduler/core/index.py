@@ -7,11 +7,12 @@ worse by several percent: shared GPUs, Weng et al., "Beware of Fragmentation", U
 """
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from enum import StrEnum
 from operator import attrgetter
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from scheduler.core import mig, replicas
 from scheduler.core.fit import Room
@@ -55,7 +56,7 @@ class Pool(Ordered[Entry]):
     `number` is that of its key in the index. Of many pools nothing but the total is asked for.
     """
 
-    __slots__ = ("_levels", "free", "key", "number", "total")
+    __slots__ = ("_counts", "free", "key", "number", "total")
 
     def __init__(self, key: Key, entries: Iterable[Entry] = (), *, number: int) -> None:
         super().__init__(entries)
@@ -63,15 +64,24 @@ class Pool(Ordered[Entry]):
         self.free = key.free
         self.number = number
         self.total = sum(map(self._measure, self._entries))
-        self._levels: list[tuple[int, int]] | None = None
+        self._counts: dict[int, int] | None = None  # of entries, by level
 
     def add(self, entry: Entry) -> None:
         self._come.append(entry)  # as `super` does: a call for each would be felt
         self.total += self._measure(entry)
+        if self._counts is not None:
+            self._counts[entry[0]] = self._counts.get(entry[0], 0) + 1
 
     def discard(self, entry: Entry) -> None:
         super().discard(entry)
         self.total -= self._measure(entry)
+        if self._counts is not None:
+            self._counts[entry[0]] -= 1
+
+    def twin(self) -> Self:
+        twin = super().twin()
+        twin._counts = None if self._counts is None else dict(self._counts)
+        return twin
 
     def ranks(self, level: int, cpu_milli: int) -> Iterator[int]:
         """Nodes with at least that level and cores, least left over first."""
@@ -105,21 +115,11 @@ class Pool(Ordered[Entry]):
                 end = begin
 
     def levels(self) -> Iterator[tuple[int, int]]:
-        """Each level present, ascending, and how many entries have it. Found once until there are
-        other entries: each search for victims asks it of pools that few are on."""
-        entries, at = self.entries, 0
-        if self._levels is None:
-            self._levels = []
-            while at < len(entries):
-                level = entries[at][0]
-                beyond = bisect_left(entries, (level + 1,), at)
-                self._levels.append((level, beyond - at))
-                at = beyond
-        return iter(self._levels)
-
-    def _settle(self) -> None:
-        super()._settle()
-        self._levels = None
+        """Each level present, ascending, and how many entries have it. Counted once, then kept up:
+        each search for victims asks it."""
+        if self._counts is None:
+            self._counts = dict(Counter(level for level, _, _ in self.entries))
+        return ((level, many) for level, many in sorted(self._counts.items()) if many)
 
     def largest(self) -> int:
         """The highest level of one node; the most free cores (`_milli`) for a pool of kind CPU."""
