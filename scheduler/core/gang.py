@@ -1,15 +1,17 @@
 """The pods of one workload as they are put into a draft, one after another.
 
-Each goes to the best node for it as things stand (`space`): that is exact for like pods, while
-unlike ones may miss a packing. Pod sets that have to be in domains of their own come first, as
-`layouts` has it; then those that had better be: group by group in the first domain with room, from
-their level outwards, then anywhere, and anywhere at once where not all would fit so.
+Each goes to the best node for it as things stand (`space`): that is exact for like pods. Where
+unlike ones miss a packing so, others are tried, a bounded number of them. Pod sets that have to be
+in domains of their own come first, as `layouts` has it; then those that had better be: group by
+group in the first domain with room, from their level outwards, then anywhere, and anywhere at once
+where not all would fit so.
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 
 from scheduler.core.domains import Domain
 from scheduler.core.draft import Draft
@@ -22,11 +24,18 @@ from scheduler.core.quota import amount_milli
 from scheduler.core.request import Option, Request
 from scheduler.core.slices import Slices
 from scheduler.core.snapshot import FlavorView, PendingView, PodSetView
-from scheduler.core.space import candidates, free_within_milli, most_pods
+from scheduler.core.space import candidates, free_milli, free_within_milli, most_pods
 from scheduler.core.units import ClusterId, FlavorId
 
 MakeRoom = Callable[[PodSetView, FlavorView, Domain | None], bool]
 """Frees room for one pod of the flavor in the draft, within the domain; False when it can't."""
+
+_MOST_UNLIKE = 32
+"""Pods for which other ways are tried than one after another to the best node,"""
+_MOST_NODES = 64
+"""for each so many nodes,"""
+_MOST_TRIES = 1024
+"""and in all so many times a pod to a node."""
 
 
 class Gang:
@@ -53,14 +62,16 @@ class Gang:
         self._layout = layout
         self._placed: list[list[Place]] = [[] for _ in pending.pod_sets]
         self._charged: Counter[FlavorId] = Counter()
+        self._tries = 0
 
     def start(self, request: Request, make_room: MakeRoom | None) -> bool:
         """`min_count` pods of each set; False leaves the draft as it was."""
-        mark = self._draft.checkpoint()
+        mark = self.mark()
         if self._put_least(request, make_room):
             return True
-        self._draft.rollback(mark)
-        return False
+        self.back(mark)
+        plainly = request.unlike and not (request.bound or request.near) and make_room is None
+        return plainly and self._is_in_sum_free() and self._search(self._least(request))
 
     def try_start(self, request: Request) -> int:
         """How many of them fit until one does not. The draft stays as it is."""
@@ -134,11 +145,7 @@ class Gang:
 
     def _put_least(self, request: Request, make_room: MakeRoom | None) -> bool:
         if not request.bound and not request.near:
-            return all(
-                self._put(i, self._within, make_room)
-                for i in request.order
-                for _ in range(self._pending.pod_sets[i].min_count)
-            )
+            return all(self._put(i, self._within, make_room) for i in self._least(request))
         if not request.bound or self._layout.sets:
             laid_out = (
                 self._put(i, domain, make_room)
@@ -148,6 +155,51 @@ class Gang:
             return all(laid_out) and self._put_rest(request, make_room)
         ways = Layouts(pending=self._pending, request=request, whole=self._within, gang=self)
         return ways.search(self.parts, partial(self.fill, request))
+
+    def _least(self, request: Request) -> list[int]:
+        """The pod sets of the least start, one for each pod, largest first."""
+        sets = self._pending.pod_sets
+        return [i for i in request.order for _ in range(sets[i].min_count)]
+
+    def _is_in_sum_free(self) -> bool:
+        """Of each flavor, and few pods enough to try ways for them: a quick no."""
+        draft, cluster, within = self._draft, self._cluster, self._within
+        asked = Counter[FlavorView]()
+        for pod_set, flavor in zip(self._pending.pod_sets, self._option.flavors, strict=True):
+            asked[flavor] += pod_set.min_count * amount_milli(pod_set=pod_set)
+        return sum(p.min_count for p in self._pending.pod_sets) <= _MOST_UNLIKE and all(
+            amount
+            <= (
+                free_milli(draft=draft, cluster=cluster, flavor=flavor)
+                if within is None
+                else free_within_milli(domain=within, flavor=flavor)
+            )
+            for flavor, amount in asked.items()
+        )
+
+    def _search(self, pods: Sequence[int]) -> bool:
+        """Pods of these sets, where the best node for each in its turn misses a packing: other
+        nodes for the first of them, of nodes alike the first, then for the next; a bounded number
+        of times."""
+        if not pods:
+            return True
+        (i, *rest), mark, seen = pods, self.mark(), set[object]()
+        pod_set, flavor, draft = self._pending.pod_sets[i], self._option.flavors[i], self._draft
+        best = candidates(draft, self._cluster, pod_set, flavor, self._within)
+        for rank in list(islice(best, _MOST_NODES)):
+            room = draft.index.rooms[rank]
+            place = seat(room=room, pod_set=pod_set, flavor=flavor, slices=draft.slices)
+            if place is None or (alike := _what_is_free(room)) in seen:
+                continue
+            seen.add(alike)
+            if self._tries == _MOST_TRIES:
+                return False
+            self._tries += 1
+            self._add(i, place)
+            if self._search(rest):
+                return True
+            self.back(mark)
+        return False
 
     def _put_rest(self, request: Request, make_room: MakeRoom | None) -> bool:
         """All that is not bound: what had better be together so, if all then fits."""
@@ -205,10 +257,13 @@ class Gang:
             place = self._seek(pod_set, flavor, within)
         if place is None:
             return False
+        self._add(i, place)
+        return True
+
+    def _add(self, i: int, place: Place) -> None:
         self._draft.add(project=self._pending.project, holder=place)
         self._placed[i].append(place)
-        self._charged[flavor.id] += place.amount_milli
-        return True
+        self._charged[place.flavor] += place.amount_milli
 
     def _seek(
         self, pod_set: PodSetView, flavor: FlavorView, within: Domain | None
@@ -261,3 +316,13 @@ def _pack(sought: Sought, pod_set: PodSetView, flavor: FlavorView) -> Place | No
     room, devices = found
     spans = spans_on(room=room, devices=devices, milli=pod_set.gpu_milli, flavor=flavor)
     return _fitting(room, pod_set, flavor, spans)
+
+
+def _what_is_free(room: Room) -> object:
+    """The same for nodes that are alike to any pod."""
+    devices = Counter(
+        (each.model, each.mode, each.slices, each.shares, each.replicas, room.taken[id])
+        for id, each in room.devices.items()
+        if each.usable and id not in room.broken and id not in room.media
+    )
+    return room.cpu_milli, room.memory_mib, frozenset(devices.items()), frozenset(room.media)

@@ -3,7 +3,8 @@
 The order of nodes is that of `space`. A share goes to the fullest device that still holds it;
 but among nodes that are packed the prices of gaps decide (`packed`), and for slices that are cut
 on demand prices of slices do (`slices`). Placing pod after pod is exact for gangs of like pods; a
-gang of unlike pods is placed largest first and may miss a packing (`gang`).
+gang of unlike pods is placed largest first, and other ways are tried where that misses a packing,
+a bounded number of them (`gang`).
 
 What has to be in one domain is tried in each that may hold it, by best fit. What had better be is
 tried so in its level and those around it, then anywhere.

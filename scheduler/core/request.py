@@ -73,9 +73,9 @@ class Request:
     `options` has the preferred flavors first, by rank; () when none exists that suits. `clusters`
     () takes any. `order` is that in which pod sets are placed, largest first. `count` counts all
     pods. `bound` are the pod sets that have to be in domains of their own, those first of which
-    most has to be in one domain; `near` those that had better be, in `order`. `refused` are
-    flavors that it names and that are in no option, for what they are; by memory, those with most
-    first.
+    most has to be in one domain; `near` those that had better be, in `order`. `unlike`: several
+    pod sets ask for devices, so that it may matter who is placed first. `refused` are flavors that
+    it names and that are in no option, for what they are; by memory, those with most first.
     """
 
     options: tuple[Option, ...]
@@ -85,6 +85,7 @@ class Request:
     preemptible: bool
     bound: tuple[int, ...] = ()
     near: tuple[int, ...] = ()
+    unlike: bool = False
     refused: tuple[Refusal, ...] = ()
 
     def accepts(self, cluster: ClusterId) -> bool:
@@ -158,6 +159,7 @@ class Requests:
             pending.preemptible,
             tuple(sorted(bound_sets, key=lambda i: _of_group(pod_sets[i]))),
             tuple(i for i in order if wishes.get(i) is False),
+            sum(pod_set.gpu_count > 0 for pod_set in pod_sets) > 1,
             tuple(sorted(refused.values(), key=lambda r: -r.flavor.memory_mib * by_memory)),
         )
 

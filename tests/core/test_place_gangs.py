@@ -3,6 +3,8 @@
 from dataclasses import replace
 
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from scheduler.core.reasons import ReasonCode
 from scheduler.core.snapshot import NodeView, PodSetView
@@ -20,6 +22,7 @@ from tests.core.build import (
     snapshot,
 )
 from tests.core.test_place import QUEUE, TWO, t4
+from tests.core.test_sweep import agree
 
 
 def test_a_gang_that_fits_no_cluster_as_a_whole_takes_nothing() -> None:
@@ -101,6 +104,46 @@ def test_unlike_pods_of_a_gang_are_placed_largest_first() -> None:
     sets = pods(memory_gib=1, name="small"), pods(memory_gib=16, name="large")
     of = snapshot(nodes=nodes, queues=[QUEUE], pending=[job("w", "a", *sets)])
     assert decide(of).nodes("w") == ["n2", "n1"]
+
+
+def _fit(left: tuple[int, ...], asked: tuple[int, ...]) -> bool:
+    """Whether some way puts each of these on one of the nodes with so many free."""
+    if not asked:
+        return True
+    first, rest = asked[0], asked[1:]
+    return any(
+        free >= first and _fit((*left[:n], free - first, *left[n + 1 :]), rest)
+        for n, free in enumerate(left)
+    )
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    free=st.lists(st.integers(1, 8), min_size=1, max_size=4),
+    sets=st.lists(st.tuples(st.integers(1, 3), st.integers(1, 5)), min_size=2, max_size=3),
+    within=st.sampled_from(["", "rack"]),
+)
+@example(free=[8, 8], sets=[(1, 4), (2, 3), (3, 2)], within="")
+@example(free=[8, 6], sets=[(1, 5), (3, 3)], within="rack")
+def test_unlike_pods_start_where_any_way_places_them(
+    free: list[int], sets: list[tuple[int, int]], within: str
+) -> None:
+    of = snapshot(
+        nodes=[node(f"n{i}", gpus=gpus, at="r1") for i, gpus in enumerate(free)],
+        queues=[queue("a", h100=99)],
+        levels="rack",
+        pending=[
+            job(
+                "w",
+                "a",
+                *(pods(count, gpus=gpus, name=f"s{i}") for i, (count, gpus) in enumerate(sets)),
+                within=within,
+            )
+        ],
+    )
+    asked = tuple(gpus for count, gpus in sets for _ in range(count))
+    made = agree(of)
+    assert bool(made.admits) is _fit(tuple(free), asked)
 
 
 def test_on_a_node_the_device_that_cannot_be_shared_is_given_whole() -> None:

@@ -170,7 +170,7 @@ def _work(
             options.append(option)
         plain = (
             sample.topology is None
-            and not (request.bound or request.near)
+            and not (request.bound or request.near or request.unlike)
             and all(map(_is_plain, sets[first:]))
             and not any(is_by_hand(fleet, flavor) for o in request.options for flavor in o.flavors)
             and not (_is_elastic(sample) and parts.bound(project=sample.project))
