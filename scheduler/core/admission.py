@@ -135,6 +135,8 @@ class Admission:
             if spare is None:
                 passed[option] = PassedFor.LIMIT
                 continue
+            if any(pod_set.count > pod_set.min_count for pod_set in pending.pod_sets):
+                self._narrow(pending, option, spare)
             self.caps.narrow(pending=pending, option=option, spare=spare)
             self.draft.book.parts.narrow(project=pending.project, needs=option.needs, spare=spare)
             mark, before = self.draft.checkpoint(), self.windows.lacking(draft=self.draft)
@@ -264,6 +266,16 @@ class Admission:
                 return True
         known = self._limits.of_capacity(pending=pending, request=request, option=option)
         return known is not None
+
+    def _narrow(self, pending: PendingView, option: Option, spare: dict[FlavorId, int]) -> None:
+        """More pods than the least start are of what is guaranteed to it: what it borrows for them
+        waits until all others have had their turn (`grow`)."""
+        book, by = self.draft.book, self.guarantor(pending=pending, option=option)
+        number = book.cohorts.number.get(pending.project, FLEET)
+        nth = len(book.cohorts.paths[number]) - len(book.cohorts.paths[by])
+        for flavor, asked in option.needs:
+            room = asked if by == FLEET else book.ledger(flavor).rooms(number)[nth]
+            spare[flavor] = min(spare[flavor], room)
 
     def available(self, project: ProjectId, flavor: FlavorId) -> int | None:
         """What is left now, and once what others wait for is theirs; None without a quota."""

@@ -32,6 +32,7 @@ from tests.core.build import (
 )
 from tests.core.elastic import grows, shrinks
 from tests.core.fleets import fleet, shuffled
+from tests.core.rounds import carried_out
 from tests.core.scenarios.scenario import FREE, gpus, nodes
 from tests.core.test_sweep import agree
 
@@ -243,6 +244,44 @@ def _thinned(held: HoldingView, pick: Random) -> HoldingView:
         if not goes or pick.random() < 0.3:
             kept.append(replace(placement, leaving=goes))
     return replace(held, placements=tuple(kept), preemptible=pick.random() < 0.7)
+
+
+class TestAStart:
+    """Beyond its least it takes what is guaranteed; what it borrows for more comes later."""
+
+    def test_takes_what_its_project_is_guaranteed_and_leaves_others_theirs(self) -> None:
+        own = Quota(4, borrow=None)
+        of = snapshot(
+            nodes=nodes(8),
+            queues=[queue("a", h100=own), queue("b", h100=own)],
+            pending=[job("e", "a", pods(8, least=1)), job("w", "b", pods(4), submitted_at=1)],
+        )
+        made = agree(of)
+        assert {a.workload: len(a.places) for a in made.admits} == {"e": 4, "w": 4}
+
+    def test_borrows_no_more_than_its_least_before_others_had_their_turn(self) -> None:
+        lent = Quota(0, borrow=None)
+        of = snapshot(
+            nodes=nodes(8),
+            queues=[queue("x", h100=lent), queue("y", h100=lent), queue("z", h100=8)],
+            pending=[
+                job("e", "x", pods(8, least=2)),
+                *(job(f"y{i}", "y", submitted_at=1) for i in range(4)),
+            ],
+        )
+        made = agree(of)
+        counts = {a.workload: len(a.places) for a in made.admits}
+        assert counts == {"e": 2, "y0": 1, "y1": 1, "y2": 1, "y3": 1}
+        after, _ = carried_out(of, made)
+        assert [(g.workload, len(g.places)) for g in agree(after).grows] == [("e", 2)]
+
+    def test_that_may_not_be_preempted_takes_its_own_at_once(self) -> None:
+        of = snapshot(
+            nodes=nodes(8),
+            queues=[queue("a", h100=Quota(3, borrow=None)), queue("b", h100=5)],
+            pending=[replace(job("e", "a", pods(8, least=1)), preemptible=False)],
+        )
+        assert [len(a.places) for a in agree(of).admits] == [3]
 
 
 @settings(deadline=None, max_examples=300)

@@ -206,6 +206,19 @@ def guarantor(
 
 
 @compiled
+def narrow(
+    f: Flavors, t: Tree, q: Queues, w: Work, option: int, project: int, priority: int
+) -> None:
+    """As `Admission._narrow`, of what `spare` has set."""
+    by, member = guarantor(f, t, q, w, option, project, priority), q.projects[project, MEMBER]
+    for need in range(w.options[option, NEEDS], w.options[option, NEEDS_BEYOND]):
+        flavor, room = w.needs[need, 0], w.needs[need, 1]
+        if by > 0:
+            room = _room(t, LASTING, KEPT, CAPACITY, flavor, member, by)
+        f.flavors[flavor, SPARE] = min(f.flavors[flavor, SPARE], room)
+
+
+@compiled
 def is_of_tier(t: Tree, q: Queues, project: int, by: int, tier: int) -> bool:
     """Whether what that member guarantees is of the tier, or of one before it."""
     if tier <= 0 or by <= 0:

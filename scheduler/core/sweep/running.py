@@ -59,7 +59,7 @@ from scheduler.core.sweep.state import (
     entry,
 )
 
-PARTS: Final = "260cb57795fd232d"
+PARTS: Final = "0c8dddad23408929"
 
 DONE: Final = -1
 """The answer of `run` when nothing is left; else it is the workload to be decided by hand."""

@@ -6,17 +6,20 @@ from scheduler.core.sweep.charging import (
     guarantor,
     has_quota,
     is_of_tier,
+    narrow,
 )
 from scheduler.core.sweep.state import (
     ACCEPTED,
     ADMITTED,
     CHARGED,
     CLUSTERS,
+    COUNT,
     DECIDED,
     FIRST_PLACE,
     FREE,
     FULL,
     HOPE,
+    LEAST,
     MEMBER,
     NO_QUOTA,
     NO_ROOM,
@@ -139,6 +142,14 @@ def _why_left_out(s: State, option: int, workload: int, project: int, tier: int)
 
 
 @compiled
+def _is_elastic(w: Work, request: int) -> bool:
+    for row in range(w.requests[request, SETS], w.requests[request, SETS_BEYOND]):
+        if w.sets[row, COUNT] > w.sets[row, LEAST]:
+            return True
+    return False
+
+
+@compiled
 def start(s: State, workload: int, request: int, project: int, tier: int) -> bool:
     """As `Admission.start`."""
     h, f, t, q, w, log = s
@@ -150,6 +161,8 @@ def start(s: State, workload: int, request: int, project: int, tier: int) -> boo
             why = NO_QUOTA
         cluster = -1
         if why == UNKNOWN:
+            if _is_elastic(w, request):
+                narrow(f, t, q, w, option, project, q.workloads[workload, PRIORITY])
             cluster = _place(h, f, w, log, workload, request, option)
             why = NO_ROOM
         if cluster < 0:
