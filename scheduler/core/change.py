@@ -90,7 +90,8 @@ def describe(found: Relaxation) -> str:
             more = "more start with them if they fit"
             return f"Start with at least {new} of its pods, not {old}; {more}."
         case Change.GPUS:
-            return f"Ask for {new} GPUs or slices a pod, not {old}."
+            what = "GPU or slice" if found.new == 1 else "GPUs or slices"
+            return f"Ask for {new} {what} a pod, not {old}."
         case Change.SHARE:
             what = "a GPU" if found.unit is Unit.MILLI else "GPU memory"
             return f"Ask for {new} of {what} a pod, not {old}."

@@ -120,7 +120,8 @@ class Cheapest:
         return bool(heap)
 
     def _push(self, node: NodeId, least: Victim | None = None) -> None:
-        """Bring the node up, or up again; `least` is who does least harm of all on it."""
+        """Bring the node up, or up again; `least` is who comes first of those in the
+        cluster that hold something on it: of who has devices there nobody does less harm."""
         changes = self._changes[node] = self._changes.get(node, 0) + 1
         room = self._soon.rooms.get(node)
         if room is not None and self._ranks is not None and room.rank not in self._ranks:
@@ -139,7 +140,7 @@ class Cheapest:
         if lacking is None:
             return None
         stays = least is None or least.held.is_in(self._taken)
-        if least is not None and not stays and self._gives(least, room) >= lacking:
+        if least is not None and not stays and 0 < lacking <= self._gives(least, room):
             return least.cost
         each: list[int] = []
         first: Cost | None = None
@@ -177,9 +178,11 @@ class Cheapest:
         )
 
     def _gives(self, victim: Victim, room: Room) -> int:
-        """Of how many devices there that the pod could have it holds something. What it holds of
-        one that the node has lost may come free of another, which stands in."""
+        """Of how many devices there that the pod could have it holds something. On a node that has
+        lost some, others stand in: whichever it gives back, another may come free."""
         held = {id for placement in victim.held.on[room.node.id] for id, _ in placement.spans}
+        if room.lost:
+            return len(held)
         devices = map(room.devices.get, held)
         return sum(device is None or self._suits(device, room) for device in devices)
 

@@ -127,6 +127,9 @@ _MEASURES: Mapping[CheckCode, tuple[str, str, Unit]] = {
 """The numbers of the reason that a failed check compares; without the second the limit is 0."""
 _IN_SUM: Mapping[CheckCode, Sequence[tuple[str, str, Unit]]] = {
     CheckCode.HARDWARE: [_MEASURES[CheckCode.FREE]],
+    CheckCode.HELD: [_MEASURES[CheckCode.FIT]],
+    CheckCode.NODES: [_MEASURES[CheckCode.FIT]],
+    CheckCode.OUTAGES: [_MEASURES[CheckCode.FIT]],
     CheckCode.PROMISES: [("kept_milli", "", Unit.MILLI)],
     CheckCode.BUDGET: [("used_milli", "limit_milli", Unit.MILLI)],
 }

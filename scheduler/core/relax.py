@@ -66,6 +66,8 @@ _HELD_BY_ROOM = frozenset(
     }
 )
 
+_HELD_BY_SIZE = frozenset({CheckCode.BUDGET, CheckCode.RESERVATIONS})
+
 
 def relaxations(
     *,
@@ -112,7 +114,9 @@ class _Search:
         yield from self._cluster()
         yield from self._topology()
         yield from self._run_limit()
-        yield from Smaller(self._trials, self._pending, request).run(self._numbers)
+        devices = self._fails in _HELD_BY_ROOM | _HELD_BY_QUOTA | _HELD_BY_SIZE
+        smaller = Smaller(self._trials, self._pending, request)
+        yield from smaller.run(self._numbers, devices=devices)
         yield from self._preemptible()
         yield from self._isolation(request)
         yield from self._quota(request)

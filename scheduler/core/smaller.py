@@ -1,10 +1,10 @@
-"""Less of something that a waiting workload asks for, of one pod set: as much as would start.
+"""Less of something that a waiting workload asks for, of one pod set, with which it would start.
 
 Each is tried by another plan (`relax`). Cores, memory and pods are searched for the most that
-starts; devices and parts of them are halved, as whoever has to split work over them would do.
+starts; of devices and parts of them halves are, as whoever has to split work over them would do.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from scheduler.core.change import Change, Relaxation, Unit
@@ -29,12 +29,14 @@ class Smaller:
         self._pending = pending
         self._largest_first = [pending.pod_sets[i] for i in request.order]
 
-    def run(self, numbers: Mapping[str, int | str]) -> Iterator[Relaxation]:
-        """`numbers` are those of the reason for which it waits."""
+    def run(self, numbers: Mapping[str, int | str], *, devices: bool) -> Iterator[Relaxation]:
+        """`numbers` are those of the reason for which it waits. Fewer or smaller devices are tried
+        where it lacks `devices`, or quota for them."""
         yield from self._size(numbers)
         yield from self._pods()
-        yield from self._gpus()
-        yield from self._share()
+        if devices:
+            yield from self._gpus()
+            yield from self._share()
 
     def _size(self, numbers: Mapping[str, int | str]) -> Iterator[Relaxation]:
         """Where cores or memory bind: as much of it a pod as starts, by sixteenths."""
@@ -73,26 +75,35 @@ class Smaller:
             yield Relaxation(Change.PODS, pod.min_count, most, Unit.COUNT, pod.id)
 
     def _gpus(self) -> Iterator[Relaxation]:
-        """Fewer devices, or slices, for each of the largest pods that have several."""
-        for pod in [p for p in self._largest_first if p.gpu_count > 1][:1]:
-            for count in _halved(pod.gpu_count):
-                if self._trials.starts(self._with(replace(pod, gpu_count=count))):
-                    yield Relaxation(Change.GPUS, pod.gpu_count, count, Unit.COUNT, pod.id)
-                    return
+        """Fewer devices, or slices, for each pod of the first set, largest first, of which that
+        helps."""
+        for pod in self._largest_first:
+            counts = _halves(pod.gpu_count)
+            asks = [replace(pod, gpu_count=count) for count in counts]
+            if (nth := self._most(asks)) is not None:
+                yield Relaxation(Change.GPUS, pod.gpu_count, counts[nth], Unit.COUNT, pod.id)
+                return
 
     def _share(self) -> Iterator[Relaxation]:
-        """A smaller part of a device for each of the largest pods that ask for one."""
-        for pod in [p for p in self._largest_first if p.gpu_milli < ONE_MILLI][:1]:
-            for milli in _halved(pod.gpu_milli):
-                if self._trials.starts(self._with(replace(pod, gpu_milli=milli))):
-                    yield Relaxation(Change.SHARE, pod.gpu_milli, milli, Unit.MILLI, pod.id)
-                    return
-        by_memory = [(p, p.gpu_memory_mib) for p in self._largest_first if p.gpu_memory_mib]
-        for pod, memory_mib in by_memory[:1]:
-            for less in _halved(memory_mib):
-                if self._trials.starts(self._with(replace(pod, gpu_memory_mib=less))):
-                    yield Relaxation(Change.SHARE, memory_mib, less, Unit.MEBIBYTES, pod.id)
-                    return
+        """A smaller part of a device likewise, in thousandths or by memory, as it is asked for."""
+        for pod in self._largest_first:
+            memory_mib = pod.gpu_memory_mib
+            if memory_mib is not None:
+                old, unit, parts = memory_mib, Unit.MEBIBYTES, _halves(memory_mib)
+                asks = [replace(pod, gpu_memory_mib=part) for part in parts]
+            elif pod.gpu_milli < ONE_MILLI:
+                old, unit, parts = pod.gpu_milli, Unit.MILLI, _halves(pod.gpu_milli)
+                asks = [replace(pod, gpu_milli=part) for part in parts]
+            else:
+                continue
+            if (nth := self._most(asks)) is not None:
+                yield Relaxation(Change.SHARE, old, parts[nth], unit, pod.id)
+                return
+
+    def _most(self, asks: Sequence[PodSetView]) -> int | None:
+        """The number of the last of them, of which each asks for more, with which it starts."""
+        most = len(asks) - 1
+        return self._trials.most(0, most, lambda nth: self._with(asks[nth])) if asks else None
 
     def _with(self, pod_set: PodSetView) -> PendingView:
         return with_pod_set(self._pending, pod_set)
@@ -104,6 +115,7 @@ def with_pod_set(pending: PendingView, pod_set: PodSetView) -> PendingView:
     return replace(pending, pod_sets=pod_sets)
 
 
-def _halved(amount: int) -> list[int]:
-    halves = [amount >> times for times in range(1, _HALVES + 1)]
+def _halves(amount: int) -> list[int]:
+    """The least first."""
+    halves = (amount >> times for times in range(_HALVES, 0, -1))
     return [half for half in halves if half]

@@ -37,8 +37,13 @@ from tests.core.build import (
     snapshot,
 )
 from tests.core.fleets import snapshots
+from tests.core.test_coming import comes, growing
 
 TOO_LARGE = (CheckCode.OWN_QUOTA, CheckCode.TENANT_QUOTA, CheckCode.FLEET_QUOTA)
+
+HELD = [
+    replace(node("n1", gpus=1), devices=(replace(node("n1", gpus=1).devices[0], usable=False),))
+]
 
 
 def rows(found: Explanation) -> list[Check]:
@@ -225,6 +230,16 @@ CASES = {
         fleet(clusters=[cluster("c1", []), cluster("c2", H100, usable=False)]),
         job("w"),
         (CheckCode.OUTAGES, 1000, 0, Unit.MILLI),
+    ),
+    "what would hold it is in a pool that is held": (
+        fleet(clusters=[replace(cluster("c1", HELD), held_models=(HELD[0].devices[0].model,))]),
+        job("w"),
+        (CheckCode.HELD, 1000, 0, Unit.MILLI),
+    ),
+    "nodes that would hold it can come": (
+        fleet(clusters=[growing(comes(1), nodes=[node("n1", gpus=1)])]),
+        job("w", "a", pods(2)),
+        (CheckCode.NODES, 2000, 1000, Unit.MILLI),
     ),
     "too little is free": (
         fleet(*full(7)),

@@ -14,7 +14,7 @@ from scheduler.core.policy import Policy
 from scheduler.core.reasons import PreemptRule, ReasonCode, describe
 from scheduler.core.snapshot import BudgetView, CapsView, HoldingView, Snapshot
 from scheduler.core.units import BudgetId, CohortId
-from tests.core.build import AT, Quota, cohort, job, node, pods, queue, runs, snapshot
+from tests.core.build import AT, Quota, cohort, cpu_pods, job, node, pods, queue, runs, snapshot
 from tests.core.fragments import after
 from tests.core.test_windows import window
 
@@ -379,3 +379,22 @@ def test_a_place_of_a_flavor_that_is_not_accepted_any_more_is_given_up() -> None
     waits = replace(kept.pending[0], pod_sets=(pods(gpus=2, flavors="t4"),))
     changed = replace(kept, pending=(waits,))
     assert "w" not in {landing.workload for landing in plan(changed, POLICY).landings}
+
+
+def test_work_without_devices_that_blocks_the_cores_moves_before_dearer_work_with_them() -> None:
+    of = snapshot(
+        nodes=[
+            node("n0", gpus=1, cores=8),
+            node("n1", gpus=2, cores=8),
+            node("n2", gpus=2, cores=4),
+            node("n3", cores=8),
+        ],
+        queues=[queue("a", h100=8, cpu=100)],
+        pending=[job("w", "a", pods(cores=6))],
+        holding=[
+            runs("gang", "a", "n0/0", "n1/0", since_s=1000, of=pods(2)),
+            runs("cores", "a", "n1", flavor="cpu", cores=4, since_s=10, of=cpu_pods(cores=4)),
+        ],
+    )
+    made = plan(of, Policy(consolidation_budget_milli_s=10**9))
+    assert [preempt.victim for preempt in made.preempts] == ["cores"]

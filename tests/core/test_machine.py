@@ -285,7 +285,7 @@ class Taking(Changing):
 class Gathered(Changing):
     """Work of several pod sets has to be in one zone or rack, all of it or in groups."""
 
-    kinds = ("whole", "whole", "whole", "whole", "whole")
+    kinds = ("whole",) * 7
     asks = gathering()
     levels = LEVELS
     quota = Quota(6, None)

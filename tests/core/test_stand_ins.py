@@ -83,6 +83,23 @@ def test_nobody_is_evicted_for_more_than_is_there_then() -> None:
     assert asks(4) == []
 
 
+def test_who_holds_a_sick_one_frees_the_well_one_on_which_another_stands_in() -> None:
+    """What stands in for the lost device moves onto the sick one, once that is given back."""
+    two = counted(node("n1", gpus=2))
+    well, sick = two.devices
+    of = snapshot(
+        nodes=[replace(two, devices=(well, replace(sick, usable=False))), node("n2", gpus=1)],
+        queues=[queue("a", h100=8), queue("b", h100=Quota(0, borrow=None))],
+        pending=[job("w", "a")],
+        holding=[
+            runs("lost", "b", "n1/2", preemptible=False),
+            runs("v", "b", "n1/1"),
+            runs("dear", "b", "n2/0", priority=2),
+        ],
+    )
+    assert [preempt.victim for preempt in agree(of).preempts] == ["v"]
+
+
 def test_it_is_told_what_is_free_and_not_that_it_never_starts() -> None:
     of = snapshot(
         nodes=[SICK],

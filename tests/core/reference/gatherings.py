@@ -54,21 +54,23 @@ def _within(pod_set: PodSetView, level: str, *, size: int | None = None) -> PodS
 
 
 @opening(
-    *(Case.GANG, Case.PART, Case.SEVERAL, Case.DOMAIN, Case.GROUPS, Case.NO_ROOM),
-    *(Case.RECLAIM, Case.GUARANTEE),
+    *(Case.GANG, Case.PART, Case.SEVERAL, Case.DOMAIN, Case.GROUPS, Case.NO_ROOM, Case.GROWS),
+    *(Case.SHRINK_RECLAIM, Case.GUARANTEE),
 )
 def gathered(fleet: Fleet) -> None:
-    """Two nodes of three devices are in each zone, and one is in no rack."""
-    own(fleet, a=0, b=6, c=9)
+    """Seven nodes of three devices: in each zone a rack of two and one of one; one of the nodes is
+    in no rack. Racks of different zones have the same names."""
+    own(fleet, b=6, c=15)
     for made in (
-        job("", "a", _within(pods(4, least=2), "rack")),  # of which it gets three
+        job("", "d", _within(pods(8, least=2), "rack")),  # it grows to what a rack has
         job("", "a", cpu_pods(name="lead"), pods(4), within="zone"),
         job("", "c", _within(pods(4), "rack", size=2)),
-        job("", "a", pods(4), within="rack"),  # which has room for three
+        job("", "a", pods(7), within="rack"),  # which has room for six
         job("", "d", pods(9, least=1)),
     ):
         fleet.ask(made)
         fleet.plan()
-    fleet.ask(job("", "b", pods(name="lead"), pods(2), within="rack"))
+        fleet.plan()
+    fleet.ask(job("", "b", pods(name="lead"), pods(3), within="rack"))
     fleet.plan()
     leave(fleet)

@@ -225,7 +225,7 @@ class Fleet(RuleBasedStateMachine):
     def add_node(self, kind: str, cluster: str) -> None:
         number = next(self.names)
         made = hardware(kind, f"n{number}")
-        labels = (f"z{number % 4 // 2}", "" if number % 5 == 4 else f"r{number % 4}")
+        labels = (f"z{number % 2}", "" if number % 5 == 4 else f"r{number // 2 % 2}")
         self.world.nodes[made.name] = cluster, replace(made, topology=labels[: len(self.levels)])
 
     @invariant()
