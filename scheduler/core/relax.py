@@ -67,6 +67,7 @@ _HELD_BY_ROOM = frozenset(
 )
 
 _HELD_BY_SIZE = frozenset({CheckCode.BUDGET, CheckCode.RESERVATIONS})
+"""Nor is room or quota lacking there, and yet less of it may pass."""
 
 
 def relaxations(
