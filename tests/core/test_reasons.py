@@ -9,6 +9,7 @@ from scheduler.core.draft import Draft
 from scheduler.core.invariants import violations
 from scheduler.core.limits import never_admissible
 from scheduler.core.outage import Outage
+from scheduler.core.plan import Plan
 from scheduler.core.policy import Policy
 from scheduler.core.reasons import Reason, ReasonCode, describe
 from scheduler.core.request import Requests
@@ -285,11 +286,11 @@ def test_an_outage_is_asked_about_in_the_draft_as_it_has_become() -> None:
 
 
 def test_slices_are_cut_beside_an_outage_as_they_would_be_without_it() -> None:
-    """Which spans are spared goes by how many devices there are that are cut on demand."""
+    """What starts with all devices would start were they back, whichever spans that takes."""
     ones, twos = pods(1, flavors="3g", cores=4), pods(4, flavors="2g", cores=3)
     waits = job("w", "a", replace(ones, id=PodSetId("s0")), replace(twos, id=PodSetId("s1")))
 
-    def told(*, usable: bool) -> Reason:
+    def made(*, usable: bool) -> Plan:
         of = snapshot(
             nodes=[
                 node("n0", gpus=1, dynamic=True),
@@ -299,7 +300,7 @@ def test_slices_are_cut_beside_an_outage_as_they_would_be_without_it() -> None:
             holding=[runs("r", "a", "n1/0", flavor="3g", span=(4, 8))],
             pending=[waits],
         )
-        return plan(of, Policy()).reasons()[waits.id]
+        return plan(of, Policy())
 
-    assert told(usable=True).code is CODE.NO_FIT
-    assert told(usable=False).code is CODE.NO_FREE_CAPACITY
+    assert [admit.workload for admit in made(usable=True).admits] == [waits.id]
+    assert made(usable=False).reasons()[waits.id].code is CODE.CLUSTER_UNAVAILABLE
