@@ -10,6 +10,7 @@ from scheduler.core.choice import Chosen, choose, told
 from scheduler.core.cohorts import FLEET
 from scheduler.core.coming import Coming
 from scheduler.core.draft import Draft
+from scheduler.core.elastic import is_elastic
 from scheduler.core.guarantees import BORROWED, guarantor, tier_of
 from scheduler.core.limits import (
     Limits,
@@ -135,7 +136,7 @@ class Admission:
             if spare is None:
                 passed[option] = PassedFor.LIMIT
                 continue
-            if any(pod_set.count > pod_set.min_count for pod_set in pending.pod_sets):
+            if is_elastic(pending):
                 self._narrow(pending, option, spare)
             self.caps.narrow(pending=pending, option=option, spare=spare)
             self.draft.book.parts.narrow(project=pending.project, needs=option.needs, spare=spare)

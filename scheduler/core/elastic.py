@@ -6,6 +6,11 @@ from dataclasses import replace
 from scheduler.core.snapshot import HeldView, HoldingView, PendingView, PodSetView
 
 
+def is_elastic(of: PendingView | HoldingView) -> bool:
+    """Whether any of its pods may come and go."""
+    return any(pod_set.min_count < pod_set.count for pod_set in of.pod_sets)
+
+
 def gives_back(holding: HoldingView) -> bool:
     """Whether anything of it is on its way back."""
     if holding.releasing:

@@ -164,17 +164,15 @@ class Gang:
     def _is_in_sum_free(self) -> bool:
         """Of each flavor, and few pods enough to try ways for them: a quick no."""
         draft, cluster, within = self._draft, self._cluster, self._within
-        asked = Counter[FlavorView]()
-        for pod_set, flavor in zip(self._pending.pod_sets, self._option.flavors, strict=True):
-            asked[flavor] += pod_set.min_count * amount_milli(pod_set=pod_set)
+        asked = dict(self._option.needs)
         return sum(p.min_count for p in self._pending.pod_sets) <= _MOST_UNLIKE and all(
-            amount
+            asked[flavor.id]
             <= (
                 free_milli(draft=draft, cluster=cluster, flavor=flavor)
                 if within is None
                 else free_within_milli(domain=within, flavor=flavor)
             )
-            for flavor, amount in asked.items()
+            for flavor in self._option.flavors
         )
 
     def _search(self, pods: Sequence[int]) -> bool:

@@ -5,7 +5,7 @@ Kept from one plan to the next and changed by what has changed, so that no plan 
 
 from collections.abc import Collection, Iterable, Sequence
 
-from scheduler.core.elastic import gives_back, keeping, staying, surplus
+from scheduler.core.elastic import gives_back, is_elastic, keeping, staying, surplus
 from scheduler.core.snapshot import HoldingView
 from scheduler.core.units import FlavorId, ProjectId, WorkloadId
 
@@ -34,7 +34,7 @@ class Holders:
         for held in come:
             if gives_back(held):
                 self._giving[held.id] = held
-            if any(pod_set.min_count < pod_set.count for pod_set in held.pod_sets):
+            if is_elastic(held):
                 self._elastic[held.id] = held
             if held.move_to_better:
                 self._moving[held.id] = held

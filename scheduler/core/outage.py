@@ -1,6 +1,5 @@
 """What takes nothing new now: would work start if it did?"""
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 
@@ -53,7 +52,7 @@ class Outage:
         if not (self._out or self._held):
             return None
         alone = self._takes_none(pending, request, option)
-        draft = self._alone() if alone else self._whole()
+        draft = self._draft(alone=alone)
         clusters = nodes = 0
         held = set[str]()
         for places in would_place(draft=draft, pending=pending, request=request, option=option):
@@ -88,17 +87,13 @@ class Outage:
             if request.accepts(cluster)
         )
 
-    def _whole(self) -> Draft:
-        return self._draft(False, lambda: self._now.beside(node for _, node in self._back))
-
-    def _alone(self) -> Draft:
-        return self._draft(True, lambda: self._now.only(self._back))
-
-    def _draft(self, alone: bool, make: Callable[[], Draft]) -> Draft:
+    def _draft(self, *, alone: bool) -> Draft:
         """Made anew when the plan's is in another state."""
-        known = self._drafts.get(alone)
-        if known is None or known[0] != self._now.state:
-            known = self._drafts[alone] = self._now.state, make()
+        now, known = self._now, self._drafts.get(alone)
+        if known is None or known[0] != now.state:
+            back = self._back
+            made = now.only(back) if alone else now.beside(node for _, node in back)
+            known = self._drafts[alone] = now.state, made
         return known[1]
 
     @cached_property

@@ -7,6 +7,7 @@ import numpy as np
 
 from scheduler.core import mig
 from scheduler.core.draft import Draft
+from scheduler.core.elastic import is_elastic
 from scheduler.core.equivalents import Parts
 from scheduler.core.holders import Holders
 from scheduler.core.quota import amount_milli
@@ -173,7 +174,7 @@ def _work(
             and not (request.bound or request.near or request.unlike)
             and all(map(_is_plain, sets[first:]))
             and not any(is_by_hand(fleet, flavor) for o in request.options for flavor in o.flavors)
-            and not (_is_elastic(sample) and parts.bound(project=sample.project))
+            and not (is_elastic(sample) and parts.bound(project=sample.project))
         )
         bits = sum(1 << n for n, id in enumerate(clusters) if request.accepts(id))
         ranges = first, len(sets), first_option, len(options)
@@ -199,10 +200,6 @@ def _dearness(rates: Rates, options: Sequence[Option], clusters: Sequence[Cluste
             dear = [dearness(hourly, cluster) for cluster in clusters]
             made[row] = list(map(sorted(set(dear)).index, dear))
     return made
-
-
-def _is_elastic(pending: PendingView) -> bool:
-    return any(pod_set.count > pod_set.min_count for pod_set in pending.pod_sets)
 
 
 def _is_plain(row: tuple[int, ...]) -> bool:
