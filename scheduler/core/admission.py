@@ -12,12 +12,8 @@ from scheduler.core.coming import Coming
 from scheduler.core.draft import Draft
 from scheduler.core.elastic import is_elastic
 from scheduler.core.guarantees import BORROWED, guarantor, tier_of
-from scheduler.core.limits import (
-    Limits,
-    because,
-    room_numbers,
-    why_no_fit,
-)
+from scheduler.core.kept_quota import KeptQuota
+from scheduler.core.limits import Limits, because, room_numbers, why_no_fit
 from scheduler.core.memory import Memory
 from scheduler.core.outage import Outage
 from scheduler.core.place import price_of, would_place
@@ -39,7 +35,7 @@ class Admission:
     """Starts workloads in `draft`, one after another, each where it fits best.
 
     `promised`, when there is one, has what others wait for: nothing may start against its quota.
-    `windows` are those of what is in the draft.
+    `windows` are those of what is in the draft. What is `kept` of a quota who comes later leaves.
     """
 
     def __init__(
@@ -57,6 +53,7 @@ class Admission:
         self.windows = windows
         self._reserved: dict[tuple[ProjectId, Request], Reason] = {}
         self.promised: Draft | None = None
+        self.kept = KeptQuota()
         self.tier = BORROWED
         self._snapshot = snapshot
         self._shares = shares
@@ -81,6 +78,7 @@ class Admission:
         """A round of the tier, `guarantees` has which. Who waits ahead of others is found anew,
         but for what borrows."""
         self.tier = tier
+        self.kept.begin()
         if tier != BORROWED:
             self._ahead.clear()
 
@@ -108,15 +106,19 @@ class Admission:
         """The options of the round's tier, and of those before it, that caps and budgets allow."""
         lacks = self.caps.lacks
         covered = [o for o in request.options if lacks(pending=pending, option=o) is None]
+        covered = [o for o in covered if self._why_kept(pending, o) is None]
         if self.tier == BORROWED:
             return tuple(covered)
         return tuple(o for o in covered if self._tier(pending, o) >= self.tier)
 
+    def is_open(self, *, pending: PendingView, request: Request) -> bool:
+        """Whether neither a cap nor a reservation keeps it from all options."""
+        is_reserved = (pending.project, request) in self._reserved
+        return not is_reserved and self.caps.reached(pending) is None
+
     def claim(self, *, pending: PendingView, request: Request) -> None:
         """It did not start within a guarantee: what comes behind it in its project waits."""
-        if self.caps.reached(pending) is not None:
-            return
-        if (pending.project, request) in self._reserved:
+        if not self.is_open(pending=pending, request=request):
             return
         for option in request.options:
             if not self.is_hopeless(pending=pending, request=request, option=option):
@@ -294,7 +296,10 @@ class Admission:
         spare: dict[FlavorId, int] = {}
         for flavor, asked in option.needs:
             available = self.available(pending.project, flavor)
-            if available is None or available < asked:
+            if available is None:
+                return None
+            available -= self.kept.amount(pending, flavor)
+            if available < asked:
                 return None
             spare[flavor] = available
         if pending.preemptible:
@@ -351,7 +356,12 @@ class Admission:
                 ("used_milli", used),
             )
             return Reason(code, numbers)
-        return None
+        return self._why_kept(pending, option)
+
+    def _why_kept(self, pending: PendingView, option: Option) -> Reason | None:
+        return self.kept.why_not(
+            pending=pending, option=option, left=self.available, flavors=self.draft.flavors
+        )
 
     def _why_no_room(self, pending: PendingView, request: Request, option: Option) -> Reason:
         if not any(request.accepts(cluster) for cluster in self.draft.clusters):

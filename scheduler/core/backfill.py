@@ -7,8 +7,9 @@ another: the shadow time. Nobody else starts on what it takes then of what is fr
 ends by its own limit before that. So what goes ahead never delays it beyond its shadow time.
 
 Work without a limit is taken to end last, the one that has run longest first; when that has to end
-too there is no shadow time, and the places are kept from everybody. Only room is kept, not quota,
-and only from those who come after it in the order: who comes before it may still be first.
+too there is no shadow time, and the places are kept from everybody. Only room is kept here,
+not quota (`quota_guard`), and only from those who come after it in the order: who comes before it
+may still be first.
 With `Policy.most_kept` above one the same is done for the next in order (conservative backfill),
 each beside those before it. Room is kept for the least of each, and who starts takes its surplus
 too if that is free: so elastic work may put off those for whom room is kept beside it.
@@ -119,11 +120,6 @@ class Backfill:
         known = [time for time in times if time is not None]
         return min(known) if known and len(known) == len(times) else None
 
-    def ends_before(self, pending: PendingView) -> bool:
-        """Whether it ends by its own limit before anybody for whom room is kept may start."""
-        limit_s, shadow = pending.run_time_limit_s, self.shadow
-        return bool(limit_s and shadow and self._snapshot.at + limit_s <= shadow)
-
     def keep(
         self,
         *,
@@ -222,7 +218,7 @@ class Backfill:
         ahead = self._memory.draft("ahead", snapshot=self._snapshot, holding=holding)
         for held in holding if leaving else ():
             for placement in held.placements:
-                if _leaves(held, placement, leaving):
+                if leaves(held, placement, leaving):
                     ahead.remove(project=held.project, holder=placement)
         return ahead
 
@@ -237,18 +233,16 @@ class Backfill:
         for held in snapshot.holding if changed else ():
             if held.id in changed and held.placements:
                 count -= 1
-                stays = [p for p in staying(held) if not _leaves(held, p, leaving)]
+                stays = [p for p in staying(held) if not leaves(held, p, leaving)]
                 if stays:
                     own.append(Run.of(held, stays, at=at))
-        for pending, admit in started:
-            limit_s = pending.run_time_limit_s
-            late, when = (True, at) if limit_s is None else (False, at + max(1, limit_s))
-            own.append(Run(late, when, pending.id, pending.project, admit.places))
+        own += (Run.begun(pending, admit.places, at=at) for pending, admit in started)
         others = (run for run in ends.runs(at=at) if run.id not in changed)
         return Runs(merge(others, sorted(own, key=ORDER), key=ORDER), count=count + len(own))
 
 
-def _leaves(held: HoldingView, placement: HeldView, leaving: Collection[UnitId]) -> bool:
+def leaves(held: HoldingView, placement: HeldView, leaving: Collection[UnitId]) -> bool:
+    """Whether it goes with its workload, or by itself."""
     return (held.id, ALL) in leaving or (held.id, placement.id) in leaving
 
 

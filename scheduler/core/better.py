@@ -135,10 +135,12 @@ class Better:
     def _place(
         self, waiting: PendingView, request: Request, option: Option
     ) -> tuple[ClusterId, tuple[Place, ...]] | None:
-        draft = self._draft
+        draft, kept = self._draft, self._admission.kept
         for flavor, asked in option.needs:
             available = self._admission.available(waiting.project, flavor)
             if available is None or available < asked:
+                return None
+            if flavor in kept.of(waiting.project):
                 return None
         for cluster in clusters_for(draft=draft, request=request, option=option):
             places = place_gang(

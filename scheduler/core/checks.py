@@ -83,6 +83,7 @@ BY_OPTION: Mapping[ReasonCode, CheckCode] = {
     ReasonCode.NEVER_ADMISSIBLE: CheckCode.OWN_QUOTA,
     ReasonCode.QUOTA_USED: CheckCode.OWN_QUOTA,
     ReasonCode.COHORT_USED: CheckCode.OWN_QUOTA,
+    ReasonCode.QUOTA_KEPT: CheckCode.KEPT,
     ReasonCode.BUDGET_USED: CheckCode.BUDGET,
     ReasonCode.RUN_TIME_UNKNOWN: CheckCode.BUDGET,
     ReasonCode.NO_MATCHING_FLAVOR: CheckCode.HARDWARE,

@@ -13,7 +13,7 @@ if it does not fit, evict whom the rules allow; else hold it with the reason; re
 3. Once a class of identical requests of a project was held, its like are held unseen. (Where
    users or arrays have caps, a class is one of a user, or of an array.)
 4. After `policy.max_admits` the rest waits for the next plan.
-5. For who has waited long room is kept, and only what ends in time goes ahead (`backfill`).
+5. What is kept for who has waited long (`backfill`, `quota_guard`) only what ends in time uses.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from scheduler.core.admission import Admission
-from scheduler.core.ahead import go_ahead
+from scheduler.core.ahead import Shadows, go_ahead
 from scheduler.core.backfill import Backfill, room_kept
 from scheduler.core.begun import Begun
 from scheduler.core.better import Better
@@ -52,6 +52,7 @@ from scheduler.core.order import Heads
 from scheduler.core.plan import Fault, Hold, Keep, Place, Plan, Preempt, Shrink
 from scheduler.core.policy import Policy
 from scheduler.core.preempt import Evictions
+from scheduler.core.quota_guard import QuotaGuard
 from scheduler.core.reasons import Reason, ReasonCode
 from scheduler.core.request import Option, Request, Requests
 from scheduler.core.share import Shares
@@ -135,6 +136,7 @@ class Cycle:
         )
         if windows and self.evictions is not None and self.evictions.coming:
             self.admission.expect(self.evictions)
+        self._guard = QuotaGuard(snapshot=snapshot, policy=policy, admission=self.admission)
         self._begun = Begun(most=policy.max_admits, evictions=self.evictions)
         self._promised: set[NodeId] = set()
         self._preempts: list[Preempt] = []
@@ -198,14 +200,14 @@ class Cycle:
         return up.run(made=made, budget_milli_s=policy.consolidation_budget_milli_s)
 
     def _go_ahead(self, heads: "Heads | Sweep") -> set[WorkloadId]:
-        """Start what ends before anybody for whom room is kept."""
-        if self.backfill.shadow is None:
-            return set()
-        waiting = {*heads.behind(), *(id for of in heads.left() for id in of.ids)}
-        pending = (p for p in self.snapshot.pending if p.id in waiting)
-        if not (short := [p for p in pending if self.backfill.ends_before(p)]):
-            return set()
-        return go_ahead(
+        """Start what ends before anybody for whom room is kept, or quota in its project."""
+        shadows = Shadows(
+            snapshot=self.snapshot, memory=self._memory, backfill=self.backfill,
+            admission=self.admission, request_of=heads.request_of, begun=self._begun,
+            leaving=given_up(self._preempts, self._shrinks),
+        )  # fmt: skip
+        short = shadows.short(heads.left())
+        return set() if not short else go_ahead(
             short=short, request_of=heads.request_of, whole=self._whole, shares=self._shares,
             begun=self._begun, book=self._now.book,
         )  # fmt: skip
@@ -243,12 +245,9 @@ class Cycle:
             if soon is not None:
                 draft.tighten(node=node, other=soon.rooms[node])
         whole = Admission(
-            snapshot=self.snapshot,
-            draft=draft,
-            shares=self._shares,
-            caps=self._caps,
+            snapshot=of, draft=draft, shares=self._shares, caps=self._caps,
             windows=self.admission.windows,
-        )
+        )  # fmt: skip
         whole.promised = soon
         return whole
 
@@ -269,16 +268,11 @@ class Cycle:
         if backlog is not None and (sweep := compiled("sweep.sweep")):
             with suppress(sweep.Unfit):
                 swept: Sweep = sweep.Sweep(
-                    snapshot=self.snapshot,
-                    backlog=backlog,
-                    decided=self._decided,
-                    holders=self._holders,
-                    admission=self.admission,
-                    shares=self._shares,
-                    evictions=self.evictions,
-                    begun=self._begun,
-                    backfill=self.backfill,
-                )
+                    snapshot=self.snapshot, backlog=backlog, decided=self._decided,
+                    holders=self._holders, admission=self.admission, shares=self._shares,
+                    evictions=self.evictions, begun=self._begun, backfill=self.backfill,
+                    guard=self._guard,
+                )  # fmt: skip
                 return swept
         timed = self._caps.budgets.timed
         now, by_limit = self._now, bool(self.admission.windows)
@@ -299,6 +293,8 @@ class Cycle:
         while not self._begun.is_full and (pending := heads.next()) is not None:
             request = heads.request_of(pending)
             if not self._start(pending, request):
+                if (first := heads.first_since(self._guard.since)) is not None:
+                    self._guard.keep(pending=first, request=request)
                 if not is_last and pending.project in heads.mixed:
                     self.admission.claim(pending=pending, request=request)
                 heads.close()
@@ -354,6 +350,8 @@ class Cycle:
             return kept
         if by is not None:
             by.candidates.spare(self.backfill.counted_on)
+        self._guard.keep(pending=pending, request=request)
+        of.kept.settle(pending)
         return room_kept(kept, flavors=self._now.flavors, at=self.snapshot.at)
 
     def _wait(

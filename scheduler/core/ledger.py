@@ -53,7 +53,8 @@ class Ledger:
         twin.awaited = set(self.awaited)
         return twin
 
-    def charge(self, number: int, amount: int) -> None:
+    def charge(self, number: int, amount: int, *, leaves: int = 0) -> None:
+        """Add to the member's use; `leaves` of it is on its way back."""
         self._left.clear()
         if self._moved is not None:
             self._moved.add(number)
@@ -61,9 +62,9 @@ class Ledger:
         if self._beyond is not None:
             self._follow(self._beyond, number)
         if self.lasting is not self.used:
-            self._add(self.lasting, self.kept, number, amount)
+            self._add(self.lasting, self.kept, number, amount - leaves)
         if self._drawn is not None:
-            self._add(self._drawn, self.nominal, number, amount)
+            self._add(self._drawn, self.nominal, number, amount - leaves)
 
     def leave(self, number: int, amount: int) -> None:
         """So much of the use is on its way back. Said before `drawn` is asked for."""

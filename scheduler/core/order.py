@@ -14,6 +14,7 @@ was.
 
 from collections.abc import Callable, Iterator, Sequence
 from heapq import heapify, heappop, heappush, heapreplace
+from itertools import chain
 from typing import NamedTuple
 
 from scheduler.core.reasons import Reason
@@ -108,6 +109,14 @@ class Heads:
     def request_of(self, pending: PendingView) -> Request:
         """The class of a workload that has been handed out, or waits."""
         return self._requests[pending.id]
+
+    def first_since(self, since: int) -> PendingView | None:
+        """Of the workload handed out last and its like, the first that was submitted by then."""
+        if self._current is None:
+            return None
+        _, like, head = self._current
+        waiting = chain((head,), reversed(like.waiting))
+        return next((each for each in waiting if each.submitted_at <= since), None)
 
     def close(self) -> None:
         """The workload handed out last did not start: neither will its like.

@@ -13,8 +13,9 @@ class Policy:
     evicts others, and after `max_victims` it evicts for no further one. One may need more than
     that: a large gang would else wait for ever.
 
-    Who has waited for `guard_s` and fits nowhere has room kept for it (see `backfill`); None keeps
-    none. `most_kept` is for how many at once: 1 is EASY backfill, more is conservative.
+    Who has waited for `guard_s` and fits nowhere has room kept for it (see `backfill`), and quota
+    in its project (see `quota_guard`); None keeps none. `most_kept` is for how many at once room
+    is: 1 is EASY backfill, more is conservative.
 
     `consolidation_budget_milli_s` is how much work one plan may lose by moving work to make room
     (see `moves`), in thousandths of devices x seconds; 0 moves none.

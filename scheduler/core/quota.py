@@ -15,16 +15,19 @@ What stays within a member's kept part raises nobody's use above it. The databas
 law, by triggers (ADR 0018). What of its use is guaranteed to whom is another law: `guarantees`.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from copy import copy
 from typing import NamedTuple
 
 from scheduler.core.cohorts import FLEET, Cohorts
 from scheduler.core.equivalents import Parts
 from scheduler.core.ledger import Ledger
+from scheduler.core.plan import Place
 from scheduler.core.snapshot import (
     CohortView,
     FlavorView,
+    HeldView,
     HoldingView,
     Isolation,
     PodSetView,
@@ -109,6 +112,40 @@ class Book:
         """
         number = self._with_quota(project, flavor)
         return None if number is None else self.ledger(flavor).available(number)
+
+    @contextmanager
+    def given_back(
+        self, *, project: ProjectId, holders: Collection[Place | HeldView]
+    ) -> Iterator[None]:
+        """For as long as it is entered, as if the project had given these back."""
+
+        def charge(sign: int) -> None:
+            for holder in holders:
+                amount = sign * holder.amount_milli
+                self.charge(project=project, flavor=holder.flavor, amount_milli=amount)
+
+        charge(-1)
+        try:
+            yield
+        finally:
+            charge(1)
+
+    @contextmanager
+    def without(self, *, project: ProjectId, flavors: Iterable[FlavorId]) -> Iterator[None]:
+        """For as long as it is entered, as if the project itself used none of these."""
+        taken: list[tuple[Ledger, int, int, int]] = []
+        number = self.cohorts.number.get(project)
+        for flavor in flavors:
+            if number is not None:
+                ledger = self.ledger(flavor)
+                used, leaves = ledger.used[number], ledger.used[number] - ledger.lasting[number]
+                taken.append((ledger, number, used, leaves))
+                ledger.charge(number, -used, leaves=-leaves)
+        try:
+            yield
+        finally:
+            for ledger, of, used, leaves in taken:
+                ledger.charge(of, used, leaves=leaves)
 
     def is_lawful(self, *, project: ProjectId, flavor: FlavorId) -> bool:
         """Whether the project may hold what it has been charged; False without a quota row. What

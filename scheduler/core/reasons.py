@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 
-from scheduler.core.wording import coming, opens, outages, shape
+from scheduler.core.wording import coming, moment, opens, outages, shape
 
 
 class ReasonCode(StrEnum):
@@ -31,6 +31,7 @@ class ReasonCode(StrEnum):
     RESERVED = "reserved"  # it might still run when what it would hold is kept for others
     ROOM_KEPT = "room-kept"  # it has waited so long that what it needs first is kept for it
     KEPT_FOR_OTHERS = "kept-for-others"  # it would fit, but that is kept for who comes first
+    QUOTA_KEPT = "quota-kept"  # its project keeps what is left for older work of it
     CAP_REACHED = "cap-reached"  # as much of its project, or of its submitter, runs as may at once
     BUDGET_USED = "budget-used"  # of its project or above: used up, or does not cover it
     RUN_TIME_UNKNOWN = "run-time-unknown"  # a budget covers only work with a run-time limit
@@ -181,6 +182,11 @@ _SENTENCES: dict[ReasonCode, str] = {
         "{asked} {flavor} would fit, but are kept for work that comes first and has waited long;"
         " work with a run-time limit that ends before may go ahead."
     ),
+    ReasonCode.QUOTA_KEPT: (
+        "{asked} {flavor} asked and {available} to be had, but {kept} are kept for work of its"
+        " project that comes first and has waited long; what ends before by its own limit may go"
+        " ahead."
+    ),
     ReasonCode.CAP_REACHED: "{used} workloads of the project run; at most {limit} may at once.",
     ReasonCode.BUDGET_USED: (
         "The budget of {budget} is used up: {used} of {limit} GPU-hours. Nothing new starts on"
@@ -247,8 +253,6 @@ _IN_VAIN = (
     "It was to start after other work, which has ended otherwise: {in_vain} of {unmet} it waits"
     " for; first {first}. It waits until somebody releases or cancels it."
 )
-_LAST = 253402300799
-"""The last second that has a date: 31 December 9999."""
 _NO_QUOTA = "{asked} asked; the project has no quota of {flavor}."
 _NO_FLAVOR = "No accepted flavor exists on an accepted cluster."
 _OUT = (
@@ -386,11 +390,6 @@ def _tell_gate(words: _Words, milli: dict[str, int]) -> str:
 def listed(names: Iterable[str]) -> str:
     """As a number of a reason has several names: in their order."""
     return ", ".join(names)
-
-
-def moment(at: int) -> str:
-    """A second since the epoch, as a reader of UTC has it."""
-    return datetime.fromtimestamp(min(max(at, 0), _LAST), UTC).strftime("%-d %b %Y %H:%M (UTC)")
 
 
 def in_units(milli: int) -> str:

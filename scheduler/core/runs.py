@@ -13,7 +13,7 @@ from typing import NamedTuple, overload
 
 from scheduler.core.ordered import Ordered
 from scheduler.core.plan import Place
-from scheduler.core.snapshot import HeldView, HoldingView
+from scheduler.core.snapshot import HeldView, HoldingView, PendingView
 from scheduler.core.units import ProjectId, WorkloadId
 from scheduler.core.victims import begun_at
 
@@ -43,6 +43,13 @@ class Run(NamedTuple):
         late, when = (True, begun_at(held)) if end is None else (False, end)
         return cls(late, when, held.id, held.project, stays)
 
+    @classmethod
+    def begun(cls, pending: PendingView, places: Sequence[Place], *, at: int) -> "Run":
+        """It starts then with these places."""
+        limit_s = pending.run_time_limit_s
+        late, when = (True, at) if limit_s is None else (False, at + max(1, limit_s))
+        return cls(late, when, pending.id, pending.project, places)
+
     @property
     def order(self) -> tuple[bool, int, str, list[str]]:
         return self.ends_late, self.ends_at, self.id, sorted(p.node for p in self.holders)
@@ -66,6 +73,7 @@ class Ends:
         self._held: dict[_Entry, HoldingView] = {}
         self._limited = Ordered[_Entry]()
         self._unlimited = Ordered[_Entry]()
+        self._of: dict[ProjectId, set[_Entry]] = {}
         self.follow(gone=(), come=holding)
 
     def __len__(self) -> int:
@@ -78,6 +86,7 @@ class Ends:
                 entry = _entry(held)
                 del self._held[entry]
                 self._line(held).discard(entry)
+                self._of[held.project].discard(entry)
         for held in come:
             if held.placements:
                 entry = _entry(held)
@@ -85,6 +94,7 @@ class Ends:
                     entry = (*entry[:3], entry[3] + 1)
                 self._held[entry] = held
                 self._line(held).add(entry)
+                self._of.setdefault(held.project, set()).add(entry)
 
     def runs(self, *, at: int) -> Iterator[Run]:
         """In their order, as they end after that moment. To be read before the next change."""
@@ -95,6 +105,10 @@ class Ends:
         yield from self._runs(islice(limited, due, None), at)
         late = sorted(self._runs(limited[:overdue], at), key=ORDER)
         yield from merge(late, self._runs(unlimited, at), key=ORDER)
+
+    def held_by(self, project: ProjectId) -> list[HoldingView]:
+        """What the project runs, in no order."""
+        return [self._held[entry] for entry in self._of.get(project, ())]
 
     def _runs(self, entries: Iterable[_Entry], at: int) -> Iterator[Run]:
         for entry in entries:

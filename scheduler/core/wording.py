@@ -1,5 +1,15 @@
 """Numbers of a reason in words. No sentence: those are in `reasons`."""
 
+from datetime import UTC, datetime
+
+_LAST = 253402300799
+"""The last second that has a date: 31 December 9999."""
+
+
+def moment(at: int) -> str:
+    """A second since the epoch, as a reader of UTC has it."""
+    return datetime.fromtimestamp(min(max(at, 0), _LAST), UTC).strftime("%-d %b %Y %H:%M (UTC)")
+
 
 def outages(milli: dict[str, int]) -> str:
     """In words: clusters are lost, degraded or just back, nodes not ready or cordoned."""

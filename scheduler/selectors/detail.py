@@ -12,7 +12,8 @@ from uuid import UUID
 
 from scheduler.core.failures import Retries
 from scheduler.core.losses import gpu_hours
-from scheduler.core.reasons import in_units, moment
+from scheduler.core.reasons import in_units
+from scheduler.core.wording import moment
 from scheduler.models import (
     Placement,
     PodSet,

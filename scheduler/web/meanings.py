@@ -25,6 +25,7 @@ MEANINGS: Mapping[ReasonCode, str] = {
     ReasonCode.RESERVED: "It might still run when what it would hold is reserved for others.",
     ReasonCode.ROOM_KEPT: "It has waited so long that what it needs is kept for it.",
     ReasonCode.KEPT_FOR_OTHERS: "What it would take is kept for who comes first and waits long.",
+    ReasonCode.QUOTA_KEPT: "What is left of its quota is kept for older work of its project.",
     ReasonCode.CAP_REACHED: "As much of its project, or of its submitter, runs as may at once.",
     ReasonCode.BUDGET_USED: "A budget over it is used up, or does not cover it.",
     ReasonCode.RUN_TIME_UNKNOWN: "A budget over it covers only work with a run-time limit.",

@@ -3,6 +3,8 @@
 Nominal that is awaited: nobody below the member whose own it is takes any of it meanwhile.
 """
 
+from dataclasses import replace
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -184,3 +186,31 @@ def test_what_is_awaited_in_a_copy_is_not_in_the_original() -> None:
     twin = book.ledger(H100).copy()
     twin.awaited.add(1)
     assert not book.ledger(H100).awaited
+
+
+@MANY
+@given(of=trees(), leave=st.integers(0, 5), project=st.sampled_from(sorted(PARENTS)))
+def test_for_a_while_a_project_is_as_if_it_held_nothing(
+    of: Snapshot, leave: int, project: ProjectId
+) -> None:
+    """Some of it, and of others', on its way back; then all is as it was."""
+    others = tuple(held for held in of.holding if held.project != project)
+    book, _ = charged(of)
+    bare, _ = charged(replace(of, holding=others))
+    for held in of.holding[:leave]:
+        for each in (book, bare) if held in others else (book,):
+            each.leave(holding=held)
+    ledger, than, before = book.ledger(H100), bare.ledger(H100), read(book)
+    with book.without(project=project, flavors=[H100]):
+        assert read(book) == read(bare)
+        assert (ledger.used, ledger.lasting, ledger.drawn) == (than.used, than.lasting, than.drawn)
+    assert read(book) == before
+
+
+def read(book: Book) -> list[object]:
+    """All that is told of each member."""
+    ledger = book.ledger(H100)
+    return [
+        (ledger.available(n), ledger.over(n), n in ledger.beyond, ledger.rooms(n))
+        for n in range(1, len(ledger.used))
+    ]

@@ -15,7 +15,8 @@ from scheduler.core.units import BudgetId, CohortId, FlavorId, ProjectId
 from tests.core.build import Quota, milli
 from tests.core.reference import budgets, moves, openings, windows
 from tests.core.reference.gatherings import LEVELS, gathered, gathering
-from tests.core.reference.machine import FLAVORS, MEMBERS, Changing, Fleet, asked, one
+from tests.core.reference.machine import FLAVORS, MEMBERS, QUOTAS, Changing, Fleet, asked, one
+from tests.core.reference.queued import ASKS, GUARDED, queued
 from tests.core.reference.tried import Case
 from tests.core.reference.world import PROJECTS, QUEUES, Queue
 
@@ -209,6 +210,21 @@ class Waiting(Fleet):
     opens = [openings.waiting]
 
 
+class Queued(Fleet):
+    """Projects whose quotas are no more than there is, and lent to each other or not: small work
+    does not keep large work of its project waiting."""
+
+    kinds = ("whole",) * 4
+    asks = ASKS
+    policies = GUARDED
+    opens = [queued]
+
+    @rule(project=st.sampled_from(["a", "b"]), quota=QUOTAS, more=st.integers(0, 6))
+    def a_quota_changes(self, project: str, quota: Quota, more: int) -> None:
+        self.world.quotas[project, "h100"] = replace(quota, nominal=quota.nominal + more)
+        self.world.is_as_planned = False
+
+
 class Sharing(Changing):
     """Devices are shared, by memory too, and projects and work accept only so near neighbours."""
 
@@ -293,8 +309,8 @@ class Gathered(Changing):
 
 
 MACHINES = [
-    *(Changing, Taking, Scattered, Sparse, Climbing, Stopping, Promising, Waiting, Sharing),
-    *(Gathered, Everything),
+    *(Changing, Taking, Scattered, Sparse, Climbing, Stopping, Promising, Waiting, Queued),
+    *(Sharing, Gathered, Everything),
 ]
 
 

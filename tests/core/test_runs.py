@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from operator import attrgetter
 from random import Random
 
 import pytest
@@ -23,6 +24,9 @@ def limited(of: Snapshot, pick: Random) -> Snapshot:
     return replace(of, holding=tuple(holding))
 
 
+_id = attrgetter("id")
+
+
 def one_by_one(of: Snapshot) -> list[Run]:
     return sorted(
         (Run.of(h, h.placements, at=of.at) for h in of.holding if h.placements), key=ORDER
@@ -39,6 +43,9 @@ def test_each_snapshot_s_ends_are_in_their_order(of: Snapshot, seed: int, count:
             ends = memory.ends(of)
             assert list(ends.runs(at=of.at)) == one_by_one(of)
             assert len(ends) == len(one_by_one(of))
+            for project in {held.project for held in of.holding}:
+                held_by = [h for h in of.holding if h.project == project and h.placements]
+                assert sorted(ends.held_by(project), key=_id) == sorted(held_by, key=_id)
         of = replace(replaced(of, pick), at=of.at + pick.choice((0, 1, 59, OVERDUE_S, 4000)))
 
 

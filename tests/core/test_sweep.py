@@ -323,6 +323,7 @@ def test_compiled_code_on_disk_is_made_anew_when_its_parts_change() -> None:
     parts = [
         here / "charging.py",
         here / "evicting.py",
+        here / "guarding.py",
         here / "placing.py",
         here / "starting.py",
         here / "state.py",

@@ -17,11 +17,14 @@ from scheduler.core.sweep.state import (
     FLEET,
     GIVERS,
     HOPE,
+    KEEPER,
+    KEEPS,
     KEPT,
     LASTING,
     LIMIT,
     MEMBER,
     MODEL,
+    NAME,
     NEEDS,
     NEEDS_BEYOND,
     NO_MODEL,
@@ -32,6 +35,7 @@ from scheduler.core.sweep.state import (
     OVER,
     PARENT,
     PART,
+    PRIORITY,
     PROMISED,
     PROMISED_DRAWN,
     PROMISES,
@@ -39,6 +43,7 @@ from scheduler.core.sweep.state import (
     SETS,
     SETS_BEYOND,
     SPARE,
+    TURN,
     UNKNOWN,
     UNLIMITED,
     USED,
@@ -77,13 +82,15 @@ def available(t: Tree, ledger: int, flavor: int, member: int) -> int:
 
 
 @compiled
-def spare(f: Flavors, t: Tree, w: Work, log: Log, option: int, member: int) -> bool:
+def spare(
+    f: Flavors, t: Tree, q: Queues, w: Work, log: Log, option: int, member: int, workload: int
+) -> bool:
     """Set the quota left of each flavor; False when that is not enough for the least start."""
     for need in range(w.options[option, NEEDS], w.options[option, NEEDS_BEYOND]):
         flavor = w.needs[need, 0]
         if not t.ledgers[QUOTED, flavor, member]:
             return False
-        available = _left(t, log, flavor, member)
+        available = _left(t, log, flavor, member) - kept(t, q, flavor, member, workload)
         if available < w.needs[need, 1]:
             return False
         f.flavors[flavor, SPARE] = available
@@ -98,23 +105,56 @@ def _left(t: Tree, log: Log, flavor: int, member: int) -> int:
 
 
 @compiled
-def lack_alike(t: Tree, w: Work, log: Log, request: int, a: int, b: int) -> bool:
-    """Whether two members have the same to be told of the quota for it: of all that an option
-    needs both have enough, or all numbers are the same."""
+def kept(t: Tree, q: Queues, flavor: int, member: int, workload: int) -> int:
+    """As `KeptQuota.amount`."""
+    if not t.ledgers[KEEPS, flavor, member]:
+        return 0
+    keeper = t.ledgers[KEEPER, flavor, member]
+    for column in (PRIORITY, TURN, NAME):
+        mine, other = q.workloads[workload, column], q.workloads[keeper, column]
+        if mine != other:
+            is_behind = mine < other if column == PRIORITY else mine > other
+            return int(t.ledgers[KEEPS, flavor, member]) if is_behind else 0
+    return 0
+
+
+@compiled
+def is_kept(
+    t: Tree, q: Queues, w: Work, log: Log, option: int, member: int, workload: int
+) -> bool:
+    """As `KeptQuota.why_not`: whether it is told more than None."""
+    for need in range(w.options[option, NEEDS], w.options[option, NEEDS_BEYOND]):
+        flavor = w.needs[need, 0]
+        amount = kept(t, q, flavor, member, workload)
+        if amount and _left(t, log, flavor, member) - amount < w.needs[need, 1]:
+            return True
+    return False
+
+
+@compiled
+def lack_alike(
+    t: Tree, q: Queues, w: Work, log: Log, request: int, a: int, of_a: int, b: int, of_b: int
+) -> bool:
+    """Whether two workloads of two members have the same to be told of the quota for it: of all
+    that an option needs both have enough, or all numbers are the same."""
     for option in range(w.requests[request, OPTIONS], w.requests[request, OPTIONS_BEYOND]):
         for need in range(w.options[option, NEEDS], w.options[option, NEEDS_BEYOND]):
-            if not _is_like(t, log, w.needs[need, 0], w.needs[need, 1], a, b):
+            flavor = w.needs[need, 0]
+            keeps = kept(t, q, flavor, a, of_a), kept(t, q, flavor, b, of_b)
+            if not _is_like(t, log, flavor, w.needs[need, 1], a, keeps[0], b, keeps[1]):
                 return False
     return True
 
 
 @compiled
-def _is_like(t: Tree, log: Log, flavor: int, asked: int, a: int, b: int) -> bool:
+def _is_like(
+    t: Tree, log: Log, flavor: int, asked: int, a: int, kept_a: int, b: int, kept_b: int
+) -> bool:
     of_a, of_b = _left(t, log, flavor, a), _left(t, log, flavor, b)
     both = t.ledgers[QUOTED, flavor, a] and t.ledgers[QUOTED, flavor, b]
-    if both and min(of_a, of_b) >= asked:
+    if both and min(of_a - kept_a, of_b - kept_b) >= asked:
         return True
-    same = of_a == of_b
+    same = of_a == of_b and kept_a == kept_b
     for ledger in (QUOTED, USED, NOMINAL, LIMIT, CEILING):
         same = same and t.ledgers[ledger, flavor, a] == t.ledgers[ledger, flavor, b]
     return bool(same)
@@ -184,10 +224,11 @@ def firm_spare(t: Tree, f: Flavors, w: Work, log: Log, option: int, member: int)
 
 @compiled
 def has_quota(
-    f: Flavors, t: Tree, w: Work, log: Log, request: int, option: int, member: int
-) -> bool:
+    f: Flavors, t: Tree, q: Queues, w: Work, log: Log, request: int, option: int, member: int,
+    workload: int,
+) -> bool:  # fmt: skip
     """As `Admission.has_quota`, of one without caps; what is left of each flavor is set."""
-    if not spare(f, t, w, log, option, member):
+    if not spare(f, t, q, w, log, option, member, workload):
         return False
     return bool(not w.requests[request, FIRM] or firm_spare(t, f, w, log, option, member))
 
@@ -227,7 +268,7 @@ def is_of_tier(t: Tree, q: Queues, project: int, by: int, tier: int) -> bool:
 
 
 @compiled
-def _charge(t: Tree, ledger: int, stays: int, flavor: int, member: int, amount: int) -> None:
+def charge_to(t: Tree, ledger: int, stays: int, flavor: int, member: int, amount: int) -> None:
     """As `ledger.Ledger.charge`."""
     while member >= 0 and amount:
         kept, before = t.ledgers[stays, flavor, member], t.ledgers[ledger, flavor, member]
@@ -252,12 +293,12 @@ def charge(f: Flavors, t: Tree, log: Log, member: int) -> None:
 @compiled
 def _charge_all(t: Tree, log: Log, flavor: int, member: int, amount: int) -> None:
     """What is used of the flavor, what is promised, and how far members are over."""
-    _charge(t, USED, KEPT, flavor, member, amount)
-    _charge(t, LASTING, KEPT, flavor, member, amount)
-    _charge(t, DRAWN, NOMINAL, flavor, member, amount)
+    charge_to(t, USED, KEPT, flavor, member, amount)
+    charge_to(t, LASTING, KEPT, flavor, member, amount)
+    charge_to(t, DRAWN, NOMINAL, flavor, member, amount)
     if log.counts[PROMISES]:
-        _charge(t, PROMISED, KEPT, flavor, member, amount)
-        _charge(t, PROMISED_DRAWN, NOMINAL, flavor, member, amount)
+        charge_to(t, PROMISED, KEPT, flavor, member, amount)
+        charge_to(t, PROMISED_DRAWN, NOMINAL, flavor, member, amount)
     at = member
     while at > 0:
         t.ledgers[OVER, flavor, at] += amount

@@ -3,7 +3,14 @@ decided by hand for whom victims may be found."""
 
 from typing import Final
 
-from scheduler.core.sweep.charging import available, guarantor, is_of_tier, nearest, promised
+from scheduler.core.sweep.charging import (
+    available,
+    guarantor,
+    is_kept,
+    is_of_tier,
+    nearest,
+    promised,
+)
 from scheduler.core.sweep.state import (
     CAN_EVICT,
     CAPACITY,
@@ -27,6 +34,7 @@ from scheduler.core.sweep.state import (
     OPTIONS_BEYOND,
     PARENT,
     PODS_OR_DEVICES,
+    PRIORITY,
     PROMISED,
     PROMISES,
     QUOTED,
@@ -49,15 +57,18 @@ MANY: Final = 1 << 40
 
 @compiled
 def may_evict(
-    f: Flavors, t: Tree, q: Queues, w: Work, log: Log, request: int, project: int, priority: int,
+    f: Flavors, t: Tree, q: Queues, w: Work, log: Log, workload: int, request: int, project: int,
     tier: int,
 ) -> bool:  # fmt: skip
     """Whether evictions, or what is on its way back, might help: then it is decided by hand."""
     if not (log.counts[CAN_EVICT] or log.counts[COMING]):
         return False
+    priority = q.workloads[workload, PRIORITY]
     for option in range(w.requests[request, OPTIONS], w.requests[request, OPTIONS_BEYOND]):
         by = guarantor(f, t, q, w, option, project, priority)
         if not is_of_tier(t, q, project, by, tier):
+            continue
+        if is_kept(t, q, w, log, option, q.projects[project, MEMBER], workload):
             continue
         soon = _are_enough(f, q, w, request, option, project, NOBODY, 0)
         soon = soon and _quota_will_do(t, w, log, option, q.projects[project, MEMBER])

@@ -14,6 +14,7 @@ from scheduler.core.sweep.charging import (
     share,
 )
 from scheduler.core.sweep.evicting import may_evict
+from scheduler.core.sweep.guarding import keep_quota
 from scheduler.core.sweep.starting import lacks_room, start
 from scheduler.core.sweep.state import (
     ADMITTED,
@@ -23,6 +24,7 @@ from scheduler.core.sweep.state import (
     CLOSED,
     COMPARED,
     FIRM,
+    GUARDED,
     HARD,
     HARDWARE_TYPE,
     HEADS,
@@ -34,6 +36,7 @@ from scheduler.core.sweep.state import (
     MIXED,
     NAME,
     NEXT,
+    OLDEST,
     OPTIONS,
     OPTIONS_BEYOND,
     PAST,
@@ -59,7 +62,7 @@ from scheduler.core.sweep.state import (
     entry,
 )
 
-PARTS: Final = "0c8dddad23408929"
+PARTS: Final = "aa7b24ebcb51d8fd"
 
 DONE: Final = -1
 """The answer of `run` when nothing is left; else it is the workload to be decided by hand."""
@@ -93,6 +96,21 @@ def _head(q: Queues, project: int) -> int:
         at += 1
     q.projects[project, NEXT] = at
     return int(q.queue[at]) if at < beyond else -1
+
+
+@compiled
+def _first_since(q: Queues, workload: int, since: int) -> int:
+    """As `Heads.first_since`, of the head of a queue; or -1."""
+    if q.workloads[workload, SUBMITTED] <= since:
+        return workload
+    of, project = q.workloads[workload, CLASS], q.workloads[workload, PROJECT]
+    if q.classes[of, OLDEST] <= since:
+        for at in range(q.projects[project, NEXT], q.projects[project, QUEUE_BEYOND]):
+            other = q.queue[at]
+            waits = q.class_at[at] == of and q.states[other] == WAITING
+            if waits and q.workloads[other, SUBMITTED] <= since:
+                return int(other)
+    return -1
 
 
 @compiled
@@ -146,27 +164,32 @@ def _close(q: Queues, log: Log, workload: int) -> None:
 
 
 @compiled
-def _has_quota(s: State, request: int, member: int) -> bool:
-    """Whether the member has enough of it for each option."""
-    f, t, w, log = s.flavors, s.tree, s.work, s.log
+def _has_quota(s: State, request: int, member: int, workload: int) -> bool:
+    """Whether the member has enough of it for each option of the workload."""
+    _, f, t, q, w, log = s
     for option in range(w.requests[request, OPTIONS], w.requests[request, OPTIONS_BEYOND]):
-        if not has_quota(f, t, w, log, request, option, member):
+        if not has_quota(f, t, q, w, log, request, option, member, workload):
             return False
     return True
 
 
 @compiled
-def _project(q: Queues, of: int) -> int:
-    """That of a class of whom some are listed."""
-    return int(q.workloads[q.left[q.classes[of, LISTED] - 1], PROJECT])
+def _first(q: Queues, of: int) -> int:
+    """The first of a class of whom some are listed."""
+    return int(q.left[q.classes[of, LISTED] - q.classes[of, LEFT]])
+
+
+@compiled
+def _member(q: Queues, workload: int) -> int:
+    return int(q.projects[q.workloads[workload, PROJECT], MEMBER])
 
 
 @compiled
 def _is_like(s: State, request: int, of: int, other: int) -> bool:
     """Whether two classes of the request lack the same quota."""
-    projects = s.queues.projects
-    a, b = _project(s.queues, of), _project(s.queues, other)
-    return lack_alike(s.tree, s.work, s.log, request, projects[a, MEMBER], projects[b, MEMBER])
+    q = s.queues
+    a, b = _first(q, of), _first(q, other)
+    return lack_alike(s.tree, q, s.work, s.log, request, _member(q, a), a, _member(q, b), b)
 
 
 @entry(HARDWARE_TYPE)
@@ -217,10 +240,10 @@ def compare(s: State) -> None:
     for nth in range(s.log.counts[SHUT]):
         of = q.shut[nth]
         q.classes[of, LIKE] = of
-        request, project = q.classes[of, REQUEST], _project(q, of)
-        own = q.projects[project, BY_HAND] or q.classes[of, CAPPED]
+        request, first = q.classes[of, REQUEST], _first(q, of)
+        own = q.projects[q.workloads[first, PROJECT], BY_HAND] or q.classes[of, CAPPED]
         if w.requests[request, FIRM] and not own:
-            own = not _has_quota(s, request, q.projects[project, MEMBER])
+            own = not _has_quota(s, request, _member(q, first), first)
         if own:  # something beside the numbers of a quota may keep it from an option
             continue
         like, looks = w.requests[request, TOLD], 0
@@ -256,6 +279,12 @@ def close(s: State, workload: int) -> None:
 
 
 @entry(STATE_TYPE, INT_TYPE, INT_TYPE)
+def first_since(s: State, workload: int, since: int) -> int:
+    """As `Heads.first_since`, of the workload handed out last; or -1."""
+    return _first_since(s.queues, workload, since)
+
+
+@entry(STATE_TYPE, INT_TYPE, INT_TYPE)
 def run(s: State, tier: int, most_admits: int) -> int:
     """Decide head after head, up to so many admissions in all. Only with options of that tier, or
     of one before it."""
@@ -279,11 +308,14 @@ def run(s: State, tier: int, most_admits: int) -> int:
         if start(s, workload, request, project, tier):
             continue
         priority = q.workloads[workload, PRIORITY]
-        if may_evict(f, t, q, w, log, request, project, priority, tier):
+        if may_evict(f, t, q, w, log, workload, request, project, tier):
             return workload
         waits_long = q.workloads[workload, SUBMITTED] <= log.counts[WAITED_SINCE]
         if waits_long and lacks_room(s, workload, request, project, tier):
             return workload  # which may be kept for it
+        guarded = _first_since(q, workload, log.counts[GUARDED])
+        if guarded >= 0:
+            keep_quota(f, t, q, w, log, guarded, request, project)
         claims = tier > 0 and q.projects[project, MIXED]
         if claims and not claim(f, t, q, w, request, project, priority):
             return workload

@@ -157,7 +157,7 @@ def start(s: State, workload: int, request: int, project: int, tier: int) -> boo
     first, beyond = w.requests[request, OPTIONS], w.requests[request, OPTIONS_BEYOND]
     for option in range(first, beyond):
         mark, why = log.counts[PLACED], _why_left_out(s, option, workload, project, tier)
-        if why == UNKNOWN and not has_quota(f, t, w, log, request, option, member):
+        if why == UNKNOWN and not has_quota(f, t, q, w, log, request, option, member, workload):
             why = NO_QUOTA
         cluster = -1
         if why == UNKNOWN:
@@ -189,8 +189,9 @@ def start(s: State, workload: int, request: int, project: int, tier: int) -> boo
 def lacks_room(s: State, workload: int, request: int, project: int, tier: int) -> bool:
     """Of one that did not start: whether there is quota for an option of the tier."""
     _, f, t, q, w, log = s
+    member = q.projects[project, MEMBER]
     for option in range(w.requests[request, OPTIONS], w.requests[request, OPTIONS_BEYOND]):
         of_tier = _is_of_tier(f, t, q, w, option, workload, project, tier)
-        if of_tier and has_quota(f, t, w, log, request, option, q.projects[project, MEMBER]):
+        if of_tier and has_quota(f, t, q, w, log, request, option, member, workload):
             return True
     return False

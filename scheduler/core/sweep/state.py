@@ -71,7 +71,7 @@ class Hardware(NamedTuple):
 
 # flavors. MODEL is a column of `ahead`. FLEET: the sum of all nominal quotas, at least 1. SPARE
 # and CHARGED are scratch of one start. WHOLE_OF: the row of its model's quota, of which PART is
-# charged for each ONE of it.
+# charged for each ONE of it. OWN, OWN_LASTING and OWN_PROMISED are scratch of `guarding`.
 FLAVOR_KIND: Final = 0
 MODEL: Final = 1
 FLEET: Final = 2
@@ -79,7 +79,10 @@ SPARE: Final = 3
 CHARGED: Final = 4
 WHOLE_OF: Final = 5
 PART: Final = 6
-FLAVOR_COLUMNS: Final = 7
+OWN: Final = 7
+OWN_LASTING: Final = 8
+OWN_PROMISED: Final = 9
+FLAVOR_COLUMNS: Final = 10
 
 # cuts[flavor, bits]: what a slice costs there (-1: no start is free), the bits it takes, how many
 # starts are free, and, not by bits, the masks that have room, the cheapest first.
@@ -92,12 +95,14 @@ CUT_COLUMNS: Final = 4
 
 class Flavors(NamedTuple):
     """`pool_of[flavor, cluster]`. `soon[flavor, cluster]`: the thousandths that are free once all
-    that leaves has left, or more."""
+    that leaves has left, or more. `there`: those that are in use or free now, as `quota_guard` has
+    it."""
 
     flavors: Ints
     cuts: Ints
     pool_of: Ints
     soon: Ints
+    there: Ints
 
 
 # members: of the tree, children after their parents.
@@ -109,7 +114,8 @@ DEPTH: Final = 2
 # filled only where something waits that may not be preempted, FIRM below. HOLDERS: of a project
 # that holds some of the flavor that may be evicted, PODS_OR_DEVICES of its model; of the fleet, of
 # projects that are not in the tree. GIVERS: of a member, what those below it hold in sum who are
-# over, as all in between are; of the fleet -1 until asked.
+# over, as all in between are; of the fleet -1 until asked. KEEPS: what is kept in a project, for
+# the workload that is its KEEPER.
 USED: Final = 0
 PROMISED: Final = 1
 KEPT: Final = 2
@@ -126,7 +132,9 @@ FIRM_CEILING: Final = 12
 AWAITED: Final = 13
 HOLDERS: Final = 14
 GIVERS: Final = 15
-LEDGERS: Final = 16
+KEEPS: Final = 16
+KEEPER: Final = 17
+LEDGERS: Final = 18
 
 
 class Tree(NamedTuple):
@@ -180,7 +188,8 @@ DECIDED: Final = 1
 
 # classes. CAPPED: whether they are an array that has a cap, and decided by hand. LEFT: so many did
 # not start. LIKE: the class that has the same reason for that, or itself if none is told before;
-# such are a chain, of which this one is followed by UNLIKE.
+# such are a chain, of which this one is followed by UNLIKE. OLDEST: when the first of them was
+# submitted, whether it waits or not; set where there is a guard.
 REQUEST: Final = 0
 CLOSED: Final = 1
 CAPPED: Final = 2
@@ -188,7 +197,8 @@ LEFT: Final = 3
 LISTED: Final = 4
 LIKE: Final = 5
 UNLIKE: Final = 6
-CLASS_COLUMNS: Final = 7
+OLDEST: Final = 7
+CLASS_COLUMNS: Final = 8
 
 
 class Queues(NamedTuple):
@@ -240,13 +250,15 @@ SET_COLUMNS: Final = 7
 
 # options: a range of `needs` (flavor, amount), the first of its flavors in `accepted`, one for
 # each set. HOPE: whether the hardware could ever hold it. STUCK: whether evictions are of no use.
+# WOULD_DO is scratch of `guarding`.
 NEEDS: Final = 0
 NEEDS_BEYOND: Final = 1
 ACCEPTED: Final = 2
 FULL: Final = 3
 HOPE: Final = 4
 STUCK: Final = 5
-OPTION_COLUMNS: Final = 6
+WOULD_DO: Final = 6
+OPTION_COLUMNS: Final = 7
 
 
 class Work(NamedTuple):
@@ -274,7 +286,7 @@ OF_DEVICES: Final = 4
 FIRST_SLICE: Final = 5
 PLACE_COLUMNS: Final = 6
 
-# counts.
+# counts. Room is kept for who was submitted by WAITED_SINCE, quota for who was by GUARDED.
 ADMITTED: Final = 0
 PLACED: Final = 1
 SLICED: Final = 2
@@ -285,7 +297,8 @@ CAN_EVICT: Final = 6
 COMING: Final = 7
 WAITED_SINCE: Final = 8
 OFFERED: Final = 9
-COUNTS: Final = 10
+GUARDED: Final = 10
+COUNTS: Final = 11
 
 # offers[admit, cluster]: what was free there just before, and how many pods would have started,
 # UNKNOWN where that was not asked. Written where counts[OFFERED], of clusters that are accepted.

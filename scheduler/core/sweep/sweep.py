@@ -20,6 +20,7 @@ from scheduler.core.holders import Holders
 from scheduler.core.order import Left, Why
 from scheduler.core.plan import Admit
 from scheduler.core.preempt import Evictions
+from scheduler.core.quota_guard import NEVER, QuotaGuard
 from scheduler.core.reasons import Reason
 from scheduler.core.request import Request
 from scheduler.core.share import Shares
@@ -33,7 +34,7 @@ from scheduler.core.sweep.state import Unfit
 from scheduler.core.sweep.telling import Teller
 from scheduler.core.sweep.totals import Totals
 from scheduler.core.sweep.writing import Writer
-from scheduler.core.units import WorkloadId
+from scheduler.core.units import ProjectId, WorkloadId
 
 __all__ = ["Backlog", "Sweep", "Unfit"]
 
@@ -53,10 +54,11 @@ class Sweep:
         evictions: Evictions | None,
         begun: Begun,
         backfill: Backfill,
+        guard: QuotaGuard,
     ) -> None:
         """What is `decided` is left out. `begun` says how many more may start, and is told of each
-        that does. Who does not start is handed out when `backfill` may keep room for it. Raises
-        Unfit when the arrays can't hold the snapshot."""
+        that does. Who does not start is handed out when `backfill` may keep room for it, and has
+        quota kept as the `guard` would. Raises Unfit when the arrays can't hold the snapshot."""
         try:
             self._state, self._board = fill(
                 snapshot=snapshot,
@@ -86,6 +88,7 @@ class Sweep:
         self._preemptors = 0
         self._has_firm = bool(self._state.work.requests[:, s.FIRM].any())
         self._learn_use()
+        self._learn_guard(guard)
         mixed = self._state.queues.projects[:, s.MIXED]
         self.mixed = {self._board.projects[i] for i in np.flatnonzero(mixed).tolist()}
         self._learn_options()
@@ -105,6 +108,13 @@ class Sweep:
         """As `Heads.request_of`."""
         return self._board.backlog.request_of(pending)
 
+    def first_since(self, since: int) -> PendingView | None:
+        """As `Heads.first_since`."""
+        if since == NEVER:
+            return None
+        found = running.first_since(self._state, self._current, since)
+        return self._board.backlog.view(found) if found >= 0 else None
+
     def close(self) -> None:
         """The workload handed out last did not start: neither will its like in this round."""
         running.close(self._state, self._current)
@@ -117,6 +127,9 @@ class Sweep:
         self._listed = None
         if self._admission.tier != BORROWED:
             self._state.queues.ahead[:] = s.NOBODY
+        self._state.tree.ledgers[s.KEEPS] = 0
+        for project in self._admission.kept:
+            self._learn_kept(project)
         running.reopen(self._state)
 
     def left(self) -> Iterator[Left]:
@@ -181,6 +194,7 @@ class Sweep:
         """Bring the plan by hand up to date with what has been started since."""
         if self._current >= 0:
             self._tell_claims()
+        self._tell_kept()
         options = self._state.work.options
         for row in self._asked():
             option = self._board.options[row]
@@ -235,6 +249,45 @@ class Sweep:
             if ahead[column] != s.NOBODY:
                 claims.setdefault(model, int(ahead[column]))
 
+    def _tell_kept(self) -> None:
+        """What is kept in the tables: of the project of the workload handed out last; of all when
+        none was."""
+        queues, ledgers = self._state.queues, self._state.tree.ledgers
+        if self._state.log.counts[s.GUARDED] == NEVER:
+            return
+        members = slice(None)
+        if self._current >= 0:
+            row = queues.workloads[self._current, s.PROJECT]
+            member = int(queues.projects[row, s.MEMBER])
+            members = slice(member, member + 1)
+        keeps, keepers = ledgers[s.KEEPS][:, members], ledgers[s.KEEPER][:, members]
+        for row, column in np.argwhere(keeps).tolist():
+            pending = self._board.backlog.view(int(keepers[row, column]))
+            amount = int(keeps[row, column])
+            self._admission.kept.keep(pending, [(self._board.flavors[row].id, amount)])
+
+    def _learn_kept(self, project: ProjectId) -> None:
+        """What is kept by hand in the project."""
+        ledgers, backlog = self._state.tree.ledgers, self._board.backlog
+        member = self._admission.draft.book.cohorts.number.get(project, FLEET)
+        of = self._admission.kept.of(project)
+        for row, flavor in enumerate(self._board.flavors if of else ()):
+            if kept := of.get(flavor.id):
+                [keeper] = backlog.rows_of([kept.pending.id])
+                ledgers[s.KEEPS, row, member], ledgers[s.KEEPER, row, member] = kept.amount, keeper
+
+    def _learn_guard(self, guard: QuotaGuard) -> None:
+        queues, there = self._state.queues, self._state.flavors.there
+        self._state.log.counts[s.GUARDED] = guard.since
+        queues.classes[:, s.OLDEST] = s.UNLIMITED
+        if guard.since == NEVER:
+            return
+        submitted = queues.workloads[queues.queue, s.SUBMITTED]
+        np.minimum.at(queues.classes[:, s.OLDEST], queues.class_at, submitted)
+        for row, flavor in enumerate(self._board.flavors):
+            for column, cluster in enumerate(self._board.clusters):
+                there[row, column] = guard.devices.there(cluster=cluster, flavor=flavor)
+
     def _columns(self) -> Iterator[tuple[int, str]]:
         """The columns of `ahead`, and the models that they are for."""
         yield from ((s.ANY, ANY), (s.NO_MODEL, ""))
@@ -256,6 +309,7 @@ class Sweep:
         for column, model in self._columns():
             ahead[column] = claims.get(model, s.NOBODY)
         self._learn_options()
+        self._learn_kept(self._board.backlog.view(self._current).project)
 
     def _learn_use(self) -> None:
         """Of the members whose use has been charged since."""

@@ -5,6 +5,7 @@ from tests.core.reference import (
     better,
     budgets,
     gangs,
+    guarded,
     keeps,
     moves,
     quotas,
@@ -21,5 +22,6 @@ def check(world: World, made: Plan) -> None:
     world.tried.update(decided(made))
     stops.check(world, made)
     then, rest = stops.obeyed(world, made)
-    for law in (starts, gangs, quotas, keeps, windows, budgets, moves, better, reasons):
+    laws = starts, gangs, quotas, keeps, guarded, windows, budgets, moves, better, reasons
+    for law in laws:
         law.check(then, rest)

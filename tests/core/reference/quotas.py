@@ -70,6 +70,11 @@ def stopping(made: Plan) -> list[Preempt | Shrink]:
 def may_hold(world: World, made: Plan, project: str, flavor: str, amount_milli: int) -> bool:
     """So much more of the flavor, once the plan is carried out."""
     holds = usage(world) + _started(world, made) + Counter({(project, flavor): amount_milli})
+    return may_use(world, holds, project, flavor)
+
+
+def may_use(world: World, holds: Usage, project: str, flavor: str) -> bool:
+    """Whether the project may hold what it does then, and those above it."""
     bounds = ((member, most(world, member, flavor)) for member in (FLEET, *path(project)))
     return (project, flavor) in world.quotas and all(
         bound is None or used(world, member, flavor, holds) <= bound for member, bound in bounds

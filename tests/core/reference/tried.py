@@ -39,6 +39,8 @@ class Case(StrEnum):
     KEPT_FROM = "starts beside room that is kept"
     PROMISE_DUE = "was promised room by now"
     PROMISE_STANDS = "waits on, and its promise stands"
+    QUOTA_KEPT = "told that its quota is kept for older work of its project"
+    QUOTA_LEFT = "starts beside quota that is kept in its project"
     RESERVED = "starts beside a reservation"
     RESERVED_ABOVE = "starts on what is reserved for a tenant above it"
     RESERVED_TOLD = "told that what it needs is reserved"

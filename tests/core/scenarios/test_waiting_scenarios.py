@@ -8,7 +8,7 @@ from scheduler.core.policy import Policy
 from scheduler.core.reasons import ReasonCode as Code
 from scheduler.core.snapshot import PendingView, ReservationView, Snapshot
 from scheduler.core.units import FlavorId, ProjectId
-from tests.core.build import A30, AT, job, node, pods, queue, runs, snapshot
+from tests.core.build import A30, AT, Quota, job, node, pods, queue, runs, snapshot
 from tests.core.scenarios.scenario import Scenario, check, gpus, nodes
 
 GUARD = Policy(guard_s=600, preemption=False)
@@ -32,6 +32,25 @@ def until(limit_s: int | None, *pending: PendingView) -> Snapshot:
         nodes=nodes(4),
         queues=QUEUES,
         holding=[runs("r", "b", "n1/0", limit_s=limit_s)],
+        pending=pending,
+    )
+
+
+def large() -> PendingView:
+    """All that its project may use."""
+    return job("large", "a", pods(4), submitted_at=OLD)
+
+
+def mine(name: str, *, limit_s: int | None = None) -> PendingView:
+    return job(name, "a", pods(), submitted_at=AT, limit_s=limit_s)
+
+
+def of_one_project(*pending: PendingView) -> Snapshot:
+    """It uses one of the four devices that are guaranteed to it, and gives that back in 300 s."""
+    return snapshot(
+        nodes=nodes(4),
+        queues=[queue("a", h100=4), queue("b", h100=Quota(0, None))],
+        holding=[runs("r", "a", "n1/0", limit_s=300)],
         pending=pending,
     )
 
@@ -87,6 +106,29 @@ CASES = (
         "Slurm: sched_config.html, backfill goes by time limits",
         until(None, gang(), small("x", limit_s=1)),
         waits={"gang": Code.ROOM_KEPT, "x": Code.KEPT_FOR_OTHERS},
+        policy=GUARD,
+    ),
+    Scenario(
+        "small work of a project does not use up the quota that its older work waits for",
+        "Slurm: sched_config.html, assoc_limit_stop",
+        of_one_project(large(), mine("x")),
+        waits={"large": Code.QUOTA_USED, "x": Code.QUOTA_KEPT},
+        policy=GUARD,
+    ),
+    Scenario(
+        "unlike there, what ends before that quota is back goes ahead",
+        "Slurm: sched_config.html, assoc_limit_stop",
+        of_one_project(large(), mine("x", limit_s=300), mine("y", limit_s=301)),
+        starts="x",
+        waits={"large": Code.QUOTA_USED, "y": Code.QUOTA_KEPT},
+        policy=GUARD,
+    ),
+    Scenario(
+        "unlike there, others may borrow what a project keeps for its older work",
+        "Slurm: sched_config.html, assoc_limit_stop",
+        of_one_project(large(), small("x")),
+        starts="x",
+        waits={"large": Code.QUOTA_USED},
         policy=GUARD,
     ),
     Scenario(
