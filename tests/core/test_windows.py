@@ -347,6 +347,7 @@ def _free(of: Snapshot, flavor: FlavorView, moment: int, work: Sequence[_Work]) 
         for device in on.devices
         if cluster.usable and on.usable and device.usable and device.model == flavor.model
         if device.mode is DeviceMode.WHOLE
+        if device.id not in {id for id, _ in on.foreign}
     }
     back = sum(
         place.amount_milli
