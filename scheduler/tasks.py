@@ -84,7 +84,8 @@ def dispatch(**_: Any) -> None:  # Any: as above
     hints.taken(hints.DISPATCH)
     due = Operation.objects.filter(done_at__isnull=True, attempt__cluster=OuterRef("pk"))
     left = Attempt.objects.filter(cluster=OuterRef("pk"), collect_at__lte=Now())
-    looked = Confinement.objects.filter(confine.is_due(at=clock.now()), cluster=OuterRef("pk"))
+    to_look_at = confine.is_due(at=clock.now(), speed=clock.speed())
+    looked = Confinement.objects.filter(to_look_at, cluster=OuterRef("pk"))
     work = Exists(due) | Exists(left) | Exists(looked)
     for id in Cluster.objects.filter(work).values_list("id", flat=True):
         hints.send(hints.DISPATCH_CLUSTER, cluster_id=str(id))
@@ -136,7 +137,9 @@ def _dispatch_cluster(cluster: Cluster) -> tuple[bool, int]:
         if not collected.reached:
             return False, QUIET_S
         if looks:  # no more in this turn where all failed: others wait for them
-            checked = confine.check(port=port, cluster_id=cluster.id, at=clock.now)
+            checked = confine.check(
+                port=port, cluster_id=cluster.id, at=clock.now, speed=clock.speed()
+            )
             if not checked.reached:
                 return False, QUIET_S
             looks = checked.taken > 0
@@ -204,7 +207,7 @@ def check_probes(**_: Any) -> None:  # Any: as above
     """Have probes carried out whose message or worker got lost, those of exposure carried on, and
     each cluster probed daily."""
     try:
-        probes.sweep(at=clock.now())
+        probes.sweep(at=clock.now(), speed=clock.speed())
     finally:
         exposures.sweep(at=clock.now())
 

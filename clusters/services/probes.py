@@ -72,9 +72,10 @@ def lost() -> Q:
     return Q(began_at__isnull=False, timed_from__lte=Now() - LOST_AFTER)
 
 
-def sweep(*, at: datetime) -> None:
+def sweep(*, at: datetime, speed: float = 1.0) -> None:
     """Ask again for what nobody took up and for what a dead worker began, once, and then break it
-    off; ask for a probe of a cluster that had none for a day and has a credential."""
+    off; ask for a probe of a cluster that had none for a day and has a credential. Of the real
+    world, whatever the `speed` of the clock that `at` is read from."""
     under_way = ClusterProbe.objects.filter(ended_at=None).order_by("id")
     waits = Q(began_at=None)
     never = waits & Q(timed_from__lte=Now() - TAKEN_UP_WITHIN)
@@ -85,13 +86,13 @@ def sweep(*, at: datetime) -> None:
     for probe in under_way.filter(waits | lost()):
         hints.send(hints.PROBE_CLUSTER, probe_id=str(probe.id))
     if not under_way.exists():
-        _ask_daily(at=at)
+        _ask_daily(at=at, speed=speed)
 
 
-def _ask_daily(*, at: datetime) -> None:
+def _ask_daily(*, at: datetime, speed: float) -> None:
     """For one at a time, the longest unprobed first: slow clusters would otherwise hold all of the
     processes that dispatch."""
     last = Cluster.objects.exclude(credential=None).annotate(last=Max("probes__asked_at"))
-    due = last.filter(Q(last=None) | Q(last__lte=at - PROBED_EVERY))
+    due = last.filter(Q(last=None) | Q(last__lte=at - PROBED_EVERY * speed))
     if (cluster := due.order_by(F("last").asc(nulls_first=True), "id").first()) is not None:
         ask(cluster=cluster, actor_name=DAILY, at=at)

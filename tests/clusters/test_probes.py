@@ -269,6 +269,8 @@ def test_each_cluster_with_a_credential_is_probed_daily(north: Cluster, sent: li
     ClusterProbe.objects.update(ended_at=AT, verdict=Verdict.WORKS)
     probes.sweep(at=AT + probes.PROBED_EVERY - timedelta(seconds=1))
     assert ClusterProbe.objects.count() == 1
+    probes.sweep(at=AT + 999 * probes.PROBED_EVERY, speed=1000)
+    assert ClusterProbe.objects.count() == 1
     probes.sweep(at=AT + probes.PROBED_EVERY)
     assert ClusterProbe.objects.count() == 2
 

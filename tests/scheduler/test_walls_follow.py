@@ -195,3 +195,16 @@ def test_what_is_applied_in_the_midst_of_a_comparison_is_not_taken_for_compared(
     confine.follow()
     look(stage)
     assert lagging(changed) == []
+
+
+def test_on_an_accelerated_clock_a_cluster_is_looked_at_as_often_in_the_real_world(
+    stage: Stage,
+) -> None:
+    stage.started()
+
+    def taken(at: datetime) -> int:
+        of = stage.cluster.id
+        return confine.check(port=stage.port, cluster_id=of, at=lambda: at, speed=1000).taken
+
+    assert taken(AT + 999 * confine.EVERY) == 0
+    assert taken(AT + 1001 * confine.EVERY) == 1
