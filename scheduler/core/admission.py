@@ -78,7 +78,6 @@ class Admission:
         """A round of the tier, `guarantees` has which. Who waits ahead of others is found anew,
         but for what borrows."""
         self.tier = tier
-        self.kept.begin()
         if tier != BORROWED:
             self._ahead.clear()
 

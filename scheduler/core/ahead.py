@@ -10,8 +10,8 @@ from scheduler.core.elastic import staying
 from scheduler.core.guarantees import tiers
 from scheduler.core.memory import Memory
 from scheduler.core.order import Heads, Left
-from scheduler.core.quota import Book
-from scheduler.core.request import Option, Request
+from scheduler.core.quota_guard import QuotaGuard
+from scheduler.core.request import Request
 from scheduler.core.runs import ORDER, Run
 from scheduler.core.share import Shares
 from scheduler.core.snapshot import HeldView, PendingView, Snapshot
@@ -30,6 +30,7 @@ class Shadows:
         memory: Memory,
         backfill: Backfill,
         admission: Admission,
+        guard: QuotaGuard,
         request_of: Callable[[PendingView], Request],
         begun: Begun,
         leaving: Collection[UnitId],
@@ -39,60 +40,62 @@ class Shadows:
         self._memory = memory
         self._backfill = backfill
         self._admission = admission
+        self._guard = guard
         self._request_of = request_of
         self._begun = begun
         self._leaving = leaving
-        self._known: dict[ProjectId, int | None] = {}
 
-    def short(self, left: Iterable[Left]) -> list[PendingView]:
-        """Of those the ones that may go ahead of whom something is kept."""
-        room = self._backfill.shadow
+    def short(self, left: Iterable[Left]) -> tuple[list[PendingView], list[PendingView]]:
+        """Of those the ones that may go ahead on room that is kept, and all that may on quota."""
+        of_room, of_quota = list[PendingView](), list[PendingView]()
+        room, at = self._backfill.shadow, self._snapshot.at
+        if self._begun.is_full or not (room or any(self._admission.kept)):
+            return of_room, of_quota
         kept = set(self._admission.kept)
-        if self._begun.is_full or (room is None if self._backfill.keeps else not kept):
-            return []
-        waiting = {id for of in left if room or of.first.project in kept for id in of.ids}
-        return [
+        limited = [
             pending
             for pending in self._snapshot.pending
-            if pending.run_time_limit_s
-            and pending.id in waiting
-            and (not room or self._snapshot.at + pending.run_time_limit_s <= room)
-            and (pending.project not in kept or self._is_in_time(pending))
+            if pending.run_time_limit_s and (room or pending.project in kept)
         ]
-
-    def _is_in_time(self, pending: PendingView) -> bool:
-        """Whether it ends before anybody who has quota kept in its project may start."""
-        project = pending.project
-        if project not in self._known:
-            self._known[project] = self._quota_back(project)
-        by, limit_s = self._known[project], pending.run_time_limit_s
-        return by is not None and limit_s is not None and self._snapshot.at + limit_s <= by
+        waiting = {id for of in left for id in of.ids} if limited else set()
+        back: dict[ProjectId, int | None] = {}
+        for pending in limited:
+            if pending.id not in waiting:
+                continue
+            ends_at, project = at + (pending.run_time_limit_s or 0), pending.project
+            if project in kept:
+                if project not in back:
+                    back[project] = self._quota_back(project)
+                by = back[project]
+                if by is None or ends_at > by:
+                    continue
+                of_quota.append(pending)
+            if room and ends_at <= room:
+                of_room.append(pending)
+        return of_room, of_quota
 
     def _quota_back(self, project: ProjectId) -> int | None:
         """When the first of those has its quota, once what the project runs has ended; None when
         nobody knows."""
-        of = self._admission.kept.of(project)
-        found = []
-        for pending in {kept.pending.id: kept.pending for kept in of.values()}.values():
-            options = [
-                option
-                for option in self._request_of(pending).options
-                if all(
-                    flavor in of and of[flavor].pending.id == pending.id
-                    for flavor, asked in option.needs
-                    if asked
-                )
-            ]
-            found.append(self._back_for(pending, options))
+        of = self._admission.kept.of(project).values()
+        waits = {kept.pending.id: kept.pending for kept in of}.values()
+        found = [self._back_for(pending) for pending in waits]
         known = [at for at in found if at is not None]
         return min(known) if len(known) == len(found) else None
 
-    def _back_for(self, pending: PendingView, options: Sequence[Option]) -> int | None:
-        def has_quota() -> bool:
-            of = self._admission
-            return any(of.has_quota(pending=pending, option=option) for option in options)
+    def _back_for(self, pending: PendingView) -> int | None:
+        of = self._admission.kept.of(pending.project)
+        flavors = {flavor for flavor, kept in of.items() if kept.pending.id == pending.id}
+        option = next(
+            option
+            for option in self._request_of(pending).options
+            if flavors == {flavor for flavor, asked in option.needs if asked}
+        )
 
-        if has_quota():  # room is what it lacks
+        def is_enough() -> bool:
+            return self._guard.is_enough(pending=pending, option=option)
+
+        if is_enough():  # room is what it lacks
             starts = {keep.workload: keep.starts_at for keep in self._backfill.keeps}
             return starts.get(pending.id)
         gone, runs = self._runs(pending.project)
@@ -101,14 +104,14 @@ class Shadows:
             now, *later = (draft.book for draft in self._admission.drafts)
             stack.enter_context(now.given_back(project=pending.project, holders=gone))
             for run in runs:
-                if has_quota():
+                if is_enough():
                     break
                 back = None if run.ends_late else run.ends_at
                 for book in (now, *later):
                     stack.enter_context(
                         book.given_back(project=pending.project, holders=run.holders)
                     )
-            return back if has_quota() else None
+            return back if is_enough() else None
 
     def _runs(self, project: ProjectId) -> tuple[list[HeldView], list[Run]]:
         """What leaves of all that the project holds, and the rest with what it starts, in the
@@ -127,29 +130,46 @@ class Shadows:
 
 def go_ahead(
     *,
-    short: Sequence[PendingView],
+    shadows: Shadows,
+    left: Iterable[Left],
+    whole: Callable[[], Admission],
+    now: Callable[[], Admission],
     request_of: Callable[[PendingView], Request],
-    whole: Admission,
     shares: Shares,
     begun: Begun,
-    book: Book,
 ) -> set[WorkloadId]:
-    """Start what there is room for in `whole`, the fleet with what is kept; in the order of a
-    plan, so that neither a guarantee nor a share counts for less there. Charged in `book` too."""
+    """Start what ends in time of what is `left`: on room that is kept, in the `whole` fleet; or,
+    where none does, on quota that is, beside the room that is kept `now`. What the first starts is
+    charged in the second's book too."""
+    of_room, of_quota = shadows.short(left)
+    if of_room and (started := _start(of_room, whole(), request_of, shares, begun)):
+        book = now().draft.book
+        for pending, admit in begun.admits:
+            for place in admit.places if pending.id in started else ():
+                amount = place.amount_milli
+                book.charge(project=pending.project, flavor=place.flavor, amount_milli=amount)
+        return started
+    return _start(of_quota, now(), request_of, shares, begun) if of_quota else set()
+
+
+def _start(
+    short: Sequence[PendingView],
+    admission: Admission,
+    request_of: Callable[[PendingView], Request],
+    shares: Shares,
+    begun: Begun,
+) -> set[WorkloadId]:
+    """In the order of a plan, so that neither a guarantee nor a share counts for less here."""
     started = set[WorkloadId]()
     heads = Heads(pending=short, request_of=request_of, shares=shares)
-    for tier in tiers(book.cohorts):
-        whole.begin(tier=tier)
+    for tier in tiers(admission.draft.book.cohorts):
+        admission.begin(tier=tier)
         heads.reopen()
         while not begun.is_full and (pending := heads.next()) is not None:
-            admit = whole.start(pending=pending, request=heads.request_of(pending))
+            admit = admission.start(pending=pending, request=heads.request_of(pending))
             if admit is None:
                 heads.close()
                 continue
             started.add(pending.id)
             begun.add(pending, admit)
-            for place in admit.places:
-                book.charge(
-                    project=pending.project, flavor=place.flavor, amount_milli=place.amount_milli
-                )
     return started

@@ -32,6 +32,7 @@ from scheduler.core.caps import Caps
 from scheduler.core.collection import no_collection
 from scheduler.core.compiled import compiled
 from scheduler.core.consolidate import consolidate
+from scheduler.core.draft import Draft
 from scheduler.core.elastic import keeping, leaving
 from scheduler.core.enforce import enforce
 from scheduler.core.evict import Wait
@@ -136,7 +137,9 @@ class Cycle:
         )
         if windows and self.evictions is not None and self.evictions.coming:
             self.admission.expect(self.evictions)
-        self._guard = QuotaGuard(snapshot=snapshot, policy=policy, admission=self.admission)
+        self._guard = QuotaGuard(
+            snapshot=snapshot, policy=policy, admission=self.admission, memory=memory
+        )
         self._begun = Begun(most=policy.max_admits, evictions=self.evictions)
         self._promised: set[NodeId] = set()
         self._preempts: list[Preempt] = []
@@ -203,14 +206,22 @@ class Cycle:
         """Start what ends before anybody for whom room is kept, or quota in its project."""
         shadows = Shadows(
             snapshot=self.snapshot, memory=self._memory, backfill=self.backfill,
-            admission=self.admission, request_of=heads.request_of, begun=self._begun,
-            leaving=given_up(self._preempts, self._shrinks),
+            admission=self.admission, guard=self._guard, request_of=heads.request_of,
+            begun=self._begun, leaving=given_up(self._preempts, self._shrinks),
         )  # fmt: skip
-        short = shadows.short(heads.left())
-        return set() if not short else go_ahead(
-            short=short, request_of=heads.request_of, whole=self._whole, shares=self._shares,
-            begun=self._begun, book=self._now.book,
+        return go_ahead(
+            shadows=shadows, left=heads.left(), request_of=heads.request_of, begun=self._begun,
+            whole=lambda: self._whole, now=lambda: self._beside(self._now), shares=self._shares,
         )  # fmt: skip
+
+    def _beside(self, draft: Draft) -> Admission:
+        """Into the draft, whatever quota is kept."""
+        beside = Admission(
+            snapshot=self.snapshot, draft=draft, shares=self._shares, caps=self._caps,
+            windows=self.admission.windows,
+        )  # fmt: skip
+        beside.promised = self.admission.promised
+        return beside
 
     def _why_not(self, pending: PendingView, request: Request) -> Reason:
         if request.options or not request.refused:  # else it never starts, whatever is capped
@@ -237,19 +248,13 @@ class Cycle:
     @cached_property
     def _whole(self) -> Admission:
         """Into the fleet with what is kept; asked when no more is kept."""
-        of = self.snapshot
-        draft = self._memory.draft("whole", snapshot=of, holding=of.holding)
+        draft = self._memory.draft("whole", snapshot=self.snapshot, holding=self.snapshot.holding)
         draft.admit((pending.project, admit.places) for pending, admit in self._begun.admits)
         soon = self.admission.promised
         for node in sorted(self._promised):
             if soon is not None:
                 draft.tighten(node=node, other=soon.rooms[node])
-        whole = Admission(
-            snapshot=of, draft=draft, shares=self._shares, caps=self._caps,
-            windows=self.admission.windows,
-        )  # fmt: skip
-        whole.promised = soon
-        return whole
+        return self._beside(draft)
 
     def _backlog(self) -> "Backlog | None":
         """Who waits, in tables, where that saves time."""
@@ -350,8 +355,7 @@ class Cycle:
             return kept
         if by is not None:
             by.candidates.spare(self.backfill.counted_on)
-        self._guard.keep(pending=pending, request=request)
-        of.kept.settle(pending)
+        self._guard.keep_beside(kept=kept, pending=pending)
         return room_kept(kept, flavors=self._now.flavors, at=self.snapshot.at)
 
     def _wait(
@@ -380,6 +384,7 @@ class Cycle:
         )
         if not isinstance(wait, Wait):
             return wait
+        self.admission.kept.drop(pending)
         self._promise(wait.places, evictions)
         self._caps.add(workload=pending, holds=wait.places)
         preempts, shrinks = gives_way(preemptor=pending.id, victims=wait.victims)

@@ -4,7 +4,7 @@ Only from work of the same project that stands behind it in the queue: what othe
 much as before. `quota_guard` decides for whom it is kept.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from scheduler.core.limits import because
@@ -12,7 +12,7 @@ from scheduler.core.order import place_in_queue
 from scheduler.core.reasons import Reason, ReasonCode
 from scheduler.core.request import Option
 from scheduler.core.snapshot import FlavorView, PendingView
-from scheduler.core.units import FlavorId, ProjectId, WorkloadId
+from scheduler.core.units import FlavorId, ProjectId
 
 
 class Kept(NamedTuple):
@@ -23,37 +23,31 @@ class Kept(NamedTuple):
 
 
 class KeptQuota:
-    """By project and flavor, for one workload each. What is kept for who waits for its turn is
-    found anew in each round (`begin`); what is settled stays."""
+    """By project and flavor, for one workload each."""
 
     def __init__(self) -> None:
         self._of: dict[ProjectId, dict[FlavorId, Kept]] = {}
-        self._settled: set[WorkloadId] = set()
 
     def __iter__(self) -> Iterator[ProjectId]:
         """The projects in which something is kept."""
         return iter(self._of)
 
-    def begin(self) -> None:
-        """Another round: who is not settled will be asked about again."""
-        was, self._of = self._of, {}
-        for of in was.values():
-            for flavor, kept in of.items():
-                if kept.pending.id in self._settled:
-                    self.keep(kept.pending, [(flavor, kept.amount)])
+    def keep(self, pending: PendingView, amounts: Mapping[FlavorId, int]) -> None:
+        """For it, and nothing else; those for whom any of that was kept, who stand behind it, have
+        nothing more."""
+        of = self.of(pending.project)
+        for each in [pending, *(of[flavor].pending for flavor in amounts if flavor in of)]:
+            self.drop(each)
+        if amounts:
+            of = self._of.setdefault(pending.project, {})
+            of |= {flavor: Kept(pending, amount) for flavor, amount in amounts.items()}
 
-    def keep(self, pending: PendingView, amounts: Iterable[tuple[FlavorId, int]]) -> None:
-        """For it, in the place of those who stand behind it in the queue of its project; what is
-        kept for who stands before it stays so."""
-        of = self._of.setdefault(pending.project, {})
-        for flavor, amount in amounts:
-            known = of.get(flavor)
-            if known is None or place_in_queue(pending) < place_in_queue(known.pending):
-                of[flavor] = Kept(pending, amount)
-
-    def settle(self, pending: PendingView) -> None:
-        """It will not be asked about again in this plan: what is kept for it stays so."""
-        self._settled.add(pending.id)
+    def drop(self, pending: PendingView) -> None:
+        """Nothing is kept for it."""
+        left = {f: k for f, k in self.of(pending.project).items() if k.pending.id != pending.id}
+        self._of.pop(pending.project, None)
+        if left:
+            self._of[pending.project] = left
 
     def of(self, project: ProjectId) -> Mapping[FlavorId, Kept]:
         """What is kept in the project."""

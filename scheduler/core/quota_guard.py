@@ -1,98 +1,148 @@
-"""For whom quota is kept in its own project, and until when (ADR 0020).
+"""For whom quota is kept in its own project (ADR 0020).
 
-Who has waited for `Policy.guard_s` and does not start has what it asks for kept beside what its
-project starts later, where that is in the project's own hands: the quota, or what is left to
-borrow, would do if only none of its project's own work held any. So small work of a project does
-not overtake its large work for ever. What others hold is none of it: then the project's own work
-goes on.
+Who has waited for `Policy.guard_s` and lacks quota has what it asks for kept from what its project
+starts later, where that is in the project's own hands: it would have it if its project used none
+of its own, be it that others borrow it and may be evicted for it. So small work of a project does
+not overtake its large work for ever. Who would have to borrow even then is not kept before what
+its project is guaranteed, nor is anything kept for who lacks what others may hold.
 
-It is kept whether its room is there or not, as both seldom come back at once; not where no cluster
-that is up has as many devices. What ends by its own limit before the quota is back, by the limits
-of what its project runs, goes ahead.
+Room has to be there for it, too, were nothing held: on nodes that are up, or can come. What ends
+by its own limit before the quota is back goes ahead (`ahead`).
 """
 
 from collections import Counter
 from contextlib import ExitStack
+from dataclasses import replace
+from functools import cached_property
+from itertools import chain
 
 from scheduler.core.admission import Admission
+from scheduler.core.cohorts import FLEET
+from scheduler.core.draft import Draft
+from scheduler.core.guarantees import BORROWED, guarantor, tier_of
+from scheduler.core.memory import Memory
+from scheduler.core.node_pools import nodes_of
+from scheduler.core.place import would_place
+from scheduler.core.plan import Keep
 from scheduler.core.policy import Policy
 from scheduler.core.request import Option, Request
-from scheduler.core.snapshot import DeviceMode, FlavorKind, FlavorView, PendingView, Snapshot
-from scheduler.core.units import ONE_MILLI, ClusterId, FlavorId
+from scheduler.core.snapshot import PendingView, Snapshot
+from scheduler.core.units import FlavorId
 
 NEVER = -(1 << 60)
-UNCOUNTED = 1 << 60
-
-
-class Devices:
-    """How many thousandths of flavors of whole devices are in use or free now, in clusters that
-    are up; asked of few plans, and then of few flavors."""
-
-    def __init__(self, snapshot: Snapshot) -> None:
-        self._clusters = {cluster.id: cluster for cluster in snapshot.clusters}
-        self._known: dict[ClusterId, Counter[str]] = {}
-
-    def there(self, *, cluster: ClusterId, flavor: FlavorView) -> int:
-        """Of slices, shares and cores nobody counts: more than anybody asks for."""
-        if flavor.kind is not FlavorKind.WHOLE:
-            return UNCOUNTED
-        if cluster not in self._known:
-            self._known[cluster] = Counter(
-                device.model
-                for node in self._clusters[cluster].nodes
-                if node.usable
-                for device in node.devices
-                if device.usable and device.mode is DeviceMode.WHOLE
-            )
-        return self._known[cluster][flavor.model] * ONE_MILLI
 
 
 class QuotaGuard:
     """Keeps quota in the admission of one plan."""
 
-    def __init__(self, *, snapshot: Snapshot, policy: Policy, admission: Admission) -> None:
-        """`since`: for who was submitted by then; before all times for nobody."""
+    def __init__(
+        self, *, snapshot: Snapshot, policy: Policy, admission: Admission, memory: Memory
+    ) -> None:
+        """`since`: for who was submitted by then; before all times for nobody. `reclaims`: whether
+        what others borrow may be taken back."""
         self.since = NEVER if policy.guard_s is None else snapshot.at - policy.guard_s
-        self.devices = Devices(snapshot)
+        self.reclaims = policy.preemption
         self._admission = admission
+        self._snapshot = snapshot
+        self._memory = memory
+        self._there: dict[Option, bool] = {}
 
     def keep(self, *, pending: PendingView, request: Request) -> None:
-        """It has waited long and did not start: keep for it what it needs with any option for
-        which its project's quota would do without the project's own work, unless some of that is
-        kept for one who stands before it."""
+        """It has waited long and did not start: keep for it what it needs with the first option of
+        which it lacks quota and would not but for its own project; unless some of that is kept for
+        one who stands before it."""
         admission, kept = self._admission, self._admission.kept
         if not admission.is_open(pending=pending, request=request):
             return
-        amounts: dict[FlavorId, int] = {}
+        if admission.windows.runs_into(pending=pending, request=request):
+            return
         for option in request.options:
             if (
                 not any(kept.amount(pending, flavor) for flavor, _ in option.needs)
                 and admission.caps.lacks(pending=pending, option=option) is None
-                and self._is_there(request, option)
-                and self._would_do(pending, option)
+                and not admission.has_quota(pending=pending, option=option)
+                and self._would_have(pending, option)
+                and self.is_there(pending=pending, request=request, option=option)
             ):
-                for flavor, asked in option.needs:
-                    if asked:
-                        amounts[flavor] = max(asked, amounts.get(flavor, 0))
-        if amounts:
-            kept.keep(pending, amounts.items())
+                kept.keep(pending, {flavor: asked for flavor, asked in option.needs if asked})
+                return
 
-    def _is_there(self, request: Request, option: Option) -> bool:
-        """Whether a cluster that is up has as many devices."""
-        needs, draft = dict(option.needs), self._admission.draft
-        return any(
-            request.accepts(cluster)
-            and all(
-                needs[flavor.id] <= self.devices.there(cluster=cluster, flavor=flavor)
-                for flavor in option.flavors
+    def keep_beside(self, *, kept: Keep, pending: PendingView) -> None:
+        """It has quota, and room is kept for it: keep that quota, too."""
+        amounts = Counter[FlavorId]()
+        for place in kept.places:
+            amounts.update(
+                dict(
+                    self._admission.draft.book.parts.charges(
+                        project=pending.project,
+                        flavor=place.flavor,
+                        amount_milli=place.amount_milli,
+                    )
+                )
             )
-            for cluster in draft.clusters
-        )
+        of = self._admission.kept
+        if not any(of.amount(pending, flavor) for flavor in amounts):
+            of.keep(pending, +amounts)
 
-    def _would_do(self, pending: PendingView, option: Option) -> bool:
-        """Whether there were quota for it, were all of its project's own use gone."""
+    def is_enough(self, *, pending: PendingView, option: Option) -> bool:
+        """Whether it has quota, or may take it back from who borrows it."""
+        if self._admission.has_quota(pending=pending, option=option):
+            return True
+        return self.reclaims and self._is_guaranteed(pending, option)
+
+    def known(self, *, option: Option) -> bool | None:
+        """What `is_there` has said; None when nobody asked."""
+        return self._there.get(option)
+
+    def is_there(self, *, pending: PendingView, request: Request, option: Option) -> bool:
+        """Whether it would find room if nothing were held."""
+        found = self._there.get(option)
+        if found is None:
+            draft = self._vacant
+            places = would_place(draft=draft, pending=pending, request=request, option=option)
+            found = self._there[option] = any(places)
+        return found
+
+    def _would_have(self, pending: PendingView, option: Option) -> bool:
+        """Whether it would have enough, and in the tier of this round, were all of its project's
+        own use gone."""
         admission, flavors = self._admission, [flavor for flavor, _ in option.needs]
         with ExitStack() as stack:
             for draft in admission.drafts:
                 stack.enter_context(draft.book.without(project=pending.project, flavors=flavors))
-            return admission.has_quota(pending=pending, option=option)
+            cohorts, by = admission.draft.book.cohorts, self._guarantor(pending, option)
+            tier = tier_of(cohorts, project=pending.project, guarantor=by)
+            in_turn = admission.tier == BORROWED or tier >= admission.tier
+            return in_turn and self.is_enough(pending=pending, option=option)
+
+    def _is_guaranteed(self, pending: PendingView, option: Option) -> bool:
+        """Within the limits of those below its guarantor, too."""
+        book, by = self._admission.draft.book, self._guarantor(pending, option)
+        path = book.cohorts.paths[book.cohorts.number.get(pending.project, FLEET)]
+        below = path[path.index(by) :] if by != FLEET else ()
+        return by != FLEET and all(
+            most is None or value <= most
+            for flavor, asked in option.needs
+            for member, value, most in book.ledger(flavor).law(path[-1], asked)
+            if member in below
+        )
+
+    def _guarantor(self, pending: PendingView, option: Option) -> int:
+        """Whoever else waits in its project."""
+        book = self._admission.draft.book
+        return guarantor(book, project=pending.project, needs=option.needs)
+
+    @cached_property
+    def _vacant(self) -> Draft:
+        """The fleet as it is now with nothing of ours in it, and with all nodes that can come."""
+        of = self._snapshot
+        if any(cluster.coming for cluster in of.clusters):
+            clusters = (
+                replace(
+                    cluster,
+                    nodes=(*cluster.nodes, *chain.from_iterable(map(nodes_of, cluster.coming))),
+                )
+                for cluster in of.clusters
+            )
+            of = replace(of, clusters=tuple(clusters))
+        return self._memory.draft("vacant", snapshot=of, holding=())

@@ -8,9 +8,29 @@ from scheduler.core import cycle
 from scheduler.core.cycle import plan
 from scheduler.core.policy import Policy
 from scheduler.core.reasons import ReasonCode, describe
-from scheduler.core.snapshot import HoldingView, PendingView, QueueView, Snapshot
-from scheduler.core.units import WorkloadId
-from tests.core.build import AT, T4, Outcome, Quota, job, node, pods, queue, runs, snapshot
+from scheduler.core.snapshot import (
+    ComingView,
+    HoldingView,
+    NodeView,
+    PendingView,
+    QueueView,
+    ReservationView,
+    Snapshot,
+)
+from scheduler.core.units import WHOLE_DEVICE, FlavorId, ProjectId, WorkloadId
+from tests.core.build import (
+    AT,
+    T4,
+    Outcome,
+    Quota,
+    cluster,
+    job,
+    node,
+    pods,
+    queue,
+    runs,
+    snapshot,
+)
 from tests.core.rounds import carried_out
 
 GUARD_S = 600
@@ -30,6 +50,16 @@ def small(name: str = "x", project: str = "a", *, limit_s: int | None = None) ->
 def one_runs(project: str = "a", *, limit_s: int | None = 500) -> HoldingView:
     """On one GPU since 100 s."""
     return runs("r", project, "n1/0", limit_s=limit_s, since_s=100)
+
+
+def used_by_others() -> NodeView:
+    """One of its eight GPUs is."""
+    made = node("n1", gpus=8)
+    return replace(made, foreign=((made.devices[7].id, WHOLE_DEVICE),))
+
+
+def in_rack(name: str, rack: str) -> NodeView:
+    return replace(node(name, gpus=4), topology=("z", rack))
 
 
 def fleet(
@@ -129,11 +159,128 @@ def test_what_others_hold_does_not_stop_the_project() -> None:
     assert list(found.admits) == ["x"]
 
 
-@pytest.mark.parametrize("gpus", [9, 16])
-def test_who_could_never_have_it_keeps_nothing(gpus: int) -> None:
-    """More than the project may hold, or than any cluster that is up has."""
-    queues = [queue("a", h100=8 if gpus == 9 else 16)]
-    assert list(made(fleet(large(gpus=gpus), small(), queues=queues)).admits) == ["x"]
+def apart(*pending: PendingView, nodes: list[NodeView], quota: int) -> Snapshot:
+    """One GPU of n1 is in use for 400 s more."""
+    queues = [queue("a", h100=quota, h100all=70, _1g=8)]
+    return snapshot(
+        nodes=nodes, queues=queues, pending=pending, holding=[one_runs()], levels="zone rack"
+    )
+
+
+SMALL = [node("n1", gpus=4), node("n2", gpus=4)]
+ROOMY = [node("n1", gpus=8), node("n2", gpus=8)]
+IN_RACKS = job("w", "a", pods(2, gpus=4), submitted_at=OLD, within="rack")
+
+
+@pytest.mark.parametrize(
+    "of",
+    [
+        apart(large(gpus=9), small(), nodes=ROOMY, quota=8),
+        apart(large(gpus=16), small(), nodes=ROOMY, quota=16),
+        apart(large(), small(), nodes=[*SMALL, node("n3", gpus=8, usable=False)], quota=8),
+        apart(large(), small(), nodes=[used_by_others(), node("n2", gpus=4)], quota=8),
+        apart(IN_RACKS, small(), nodes=[in_rack("n1", "r1"), in_rack("n2", "r2")], quota=8),
+        apart(
+            job("w", "a", pods(8, flavors="1g"), submitted_at=OLD),
+            small(),
+            nodes=[node("n1", gpus=4), node("m1", gpus=1, dynamic=True)],
+            quota=4,
+        ),
+    ],
+    ids=["quota", "node", "cordoned", "foreign", "rack", "slices"],
+)
+@pytest.mark.parametrize("least", [0, 10**9], ids=["swept", "by hand"])
+def test_who_would_find_no_room_in_a_vacant_fleet_keeps_nothing(
+    of: Snapshot, least: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cycle, "LEAST_SWEPT", least)
+    assert list(made(of).admits) == ["x"]
+
+
+def test_nodes_that_can_come_are_room() -> None:
+    of = apart(large(gpus=2), small(), nodes=[node("n1", gpus=1)], quota=2)
+    assert list(made(of).admits) == []  # no room either
+    assert made(of).reason("x") is CODE.NO_FREE_CAPACITY
+    [only] = of.clusters
+    comes = ComingView("pool", "pool", node("new", gpus=2), 1)
+    there = replace(of, clusters=(replace(only, coming=(comes,)),))
+    assert made(there).reason("x") is CODE.QUOTA_KEPT
+
+
+def test_what_a_reservation_keeps_waiting_keeps_nothing() -> None:
+    window = ReservationView(ProjectId("b"), FlavorId("h100"), 8000, AT + 3600, AT + 90_000)
+    queues = [queue("a", h100=8), queue("b", h100=8)]
+    of = replace(fleet(large(), small(limit_s=900), queues=queues), reservations=(window,))
+    assert list(made(of).admits) == ["x"]
+    assert not made(replace(of, reservations=())).admits
+
+
+def test_it_is_kept_with_the_first_option_that_would_do() -> None:
+    """Of two flavors, whose other goes on."""
+    either = job("w", "a", pods(gpus=8, flavors="h100 t4"), submitted_at=OLD)
+    of = snapshot(
+        nodes=[node("n1", gpus=8), node("m1", gpus=8, model=T4)],
+        queues=[queue("a", h100=8, t4=8)],
+        pending=[either, small(), job("y", "a", pods(flavors="t4"), submitted_at=AT)],
+        holding=[one_runs(), runs("s", "a", "m1/0", flavor="t4")],
+    )
+    found = made(of)
+    assert (list(found.admits), found.reason("x")) == (["y"], CODE.QUOTA_KEPT)
+
+
+def test_who_stands_before_it_takes_its_place_and_nothing_of_it_stays() -> None:
+    """The like of v that has waited long asks for both flavors; u, before it, for one of them."""
+    both = pods(gpus=8), pods(gpus=8, flavors="t4", name="b")
+    of = snapshot(
+        nodes=[node("n1", gpus=8), node("m1", gpus=8, model=T4)],
+        queues=[queue("a", h100=8, t4=8)],
+        pending=[
+            job("v", "a", *both, priority=5, submitted_at=AT),
+            job("w", "a", *both, submitted_at=OLD),
+            job("u", "a", pods(gpus=8), priority=3, submitted_at=OLD),
+            job("y", "a", pods(flavors="t4"), submitted_at=AT),
+        ],
+        holding=[replace(one_runs(limit_s=None), priority=9)],
+    )
+    assert list(made(of).admits) == ["y"]
+
+
+def test_who_would_borrow_even_so_keeps_nothing_from_what_is_guaranteed() -> None:
+    """Eight are asked for, four of them of others."""
+    queues = [queue("a", h100=Quota(4, None)), queue("b", h100=4)]
+    of = fleet(large(), small(), queues=queues, holding=[one_runs(limit_s=None)])
+    assert list(made(of).admits) == ["x"]
+    three = [runs(f"r{n}", "a", f"n1/{n}") for n in range(4)]
+    of = fleet(large(), small(), queues=queues, holding=three)
+    assert made(of).reason("x") is CODE.QUOTA_KEPT
+
+
+def test_quota_is_free_for_what_comes_later_while_room_is_kept_for_another() -> None:
+    first = job("v", "c", pods(gpus=8), submitted_at=OLD - 1)
+    of = snapshot(
+        nodes=ROOMY,
+        queues=[queue(name, h100=8) for name in "abc"],
+        pending=[first, large(), small()],
+        holding=[runs("s", "b", "n1/0", "n2/0", preemptible=False)],
+    )
+    found = made(of)
+    assert [keep.workload for keep in found.plan.keeps] == ["v"]
+    assert list(found.admits) == ["x"]
+
+
+def test_room_that_is_kept_until_nobody_knows_when_keeps_nobody_from_going_ahead_elsewhere() -> (
+    None
+):
+    waits = job("k", "c", pods(gpus=8), clusters="c2", submitted_at=OLD - 1)
+    of = snapshot(
+        clusters=[cluster("c1", [node("n1", gpus=8)]), cluster("c2", [node("n2", gpus=8)])],
+        queues=[queue("a", h100=8), queue("b", h100=8), queue("c", h100=8)],
+        pending=[waits, large(), small(limit_s=100)],
+        holding=[one_runs(), runs("s", "b", "n2/0", preemptible=False, in_cluster="c2")],
+    )
+    found = made(of)
+    assert [(keep.workload, keep.starts_at) for keep in found.plan.keeps] == [("k", None)]
+    assert list(found.admits) == ["x"]
 
 
 def test_of_like_requests_the_one_that_has_waited_long_counts() -> None:
@@ -195,17 +342,34 @@ def test_slices_count_of_the_quota_of_their_model() -> None:
 def test_round_after_round_the_large_one_starts(
     least: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each minute two more come that run for five: without a guard it never starts."""
+    """Each minute more come that run for five, or for ten where they borrow: without a guard it
+    never starts."""
     monkeypatch.setattr(cycle, "LEAST_SWEPT", least)
-    assert {guard_s: _starts_after(guard_s) for guard_s in (None, 600)} == {None: None, 600: 13}
+    assert (_starts_after(None, "aa"), _starts_after(600, "aa")) == (None, 13)
+    assert (_starts_after(None, "ab"), _starts_after(600, "ab")) == (None, 15)
 
 
-def _starts_after(guard_s: int | None) -> int | None:
-    """Minutes until it does; None if not within an hour."""
-    of = replace(fleet(large(submitted_at=AT)), at=AT)
+def test_nobody_is_evicted_for_who_waits_for_it_then() -> None:
+    """Others borrow what comes free: they are not evicted for small work that is kept waiting."""
+    short = [job(f"x{n}", "a", pods(), submitted_at=AT, limit_s=9 * 3600) for n in range(7)]
+    lent = [job(f"b{n}", "b", pods(), submitted_at=AT - 5000) for n in range(7)]
+    queues = [queue("a", h100=8), queue("b", h100=Quota(0, None))]
+    of = fleet(large(), *short, *lent, queues=queues, holding=[one_runs(limit_s=86_400)])
+    for _ in range(8):
+        done = plan(of, POLICY)
+        assert not done.preempts
+        of, _ = carried_out(of, done)
+
+
+def _starts_after(guard_s: int | None, projects: str) -> int | None:
+    """Minutes until it does, with one more of each of the projects a minute; None if not within
+    an hour."""
+    queues = [queue("a", h100=8), queue("b", h100=Quota(0, None))]
+    of = fleet(large(submitted_at=AT), queues=queues)
     for minute in range(60):
         new = [
-            job(f"x{minute}-{n}", "a", pods(), submitted_at=of.at, limit_s=300) for n in range(2)
+            job(f"x{minute}-{n}", p, pods(), submitted_at=of.at, limit_s=300 if p == "a" else 600)
+            for n, p in enumerate(projects)
         ]
         of = replace(of, pending=(*of.pending, *new))
         done = plan(of, Policy(guard_s=guard_s))

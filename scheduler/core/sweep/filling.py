@@ -164,7 +164,15 @@ def _work(
             sets.append((*asks, amount_milli(pod_set=p), i))
         for option in request.options:
             of_options.append(
-                (len(needs), len(needs) + len(option.needs), len(accepted), 0, s.UNKNOWN, 0, 0)
+                (
+                    len(needs),
+                    len(needs) + len(option.needs),
+                    len(accepted),
+                    0,
+                    s.UNKNOWN,
+                    0,
+                    s.UNKNOWN,
+                )
             )
             needs += [(rows[flavor], min(asked, MOST)) for flavor, asked in option.needs]
             accepted += [rows[option.flavors[i].id] for i in request.order]
@@ -226,7 +234,6 @@ def _flavors(
         np.zeros((len(flavors), s.FLAVOR_COLUMNS), np.int64),
         np.full((len(flavors), s.MASKS, s.CUT_COLUMNS), -1, np.int64),
         np.full((len(flavors), clusters), -1, np.int64),
-        np.full((len(flavors), clusters), s.UNLIMITED, np.int64),
         np.full((len(flavors), clusters), s.UNLIMITED, np.int64),
     )
     for row, flavor in enumerate(flavors):

@@ -1,13 +1,14 @@
 """Quota kept for who has waited long, compiled: what `QuotaGuard.keep` does."""
 
-from scheduler.core.sweep.charging import charge_to, has_quota, kept
+from scheduler.core.sweep.charging import charge_to, has_quota, is_of_tier, kept, nearest
 from scheduler.core.sweep.state import (
-    CLUSTERS,
+    CAPACITY,
     DRAWN,
     KEEPER,
     KEEPS,
     KEPT,
     LASTING,
+    LIMIT,
     MEMBER,
     NEEDS,
     NEEDS_BEYOND,
@@ -17,11 +18,15 @@ from scheduler.core.sweep.state import (
     OWN,
     OWN_LASTING,
     OWN_PROMISED,
+    PARENT,
     PROMISED,
     PROMISED_DRAWN,
     PROMISES,
+    RECLAIMS,
+    THERE,
+    UNKNOWN,
+    UNLIMITED,
     USED,
-    WOULD_DO,
     Flavors,
     Log,
     Queues,
@@ -33,31 +38,51 @@ from scheduler.core.sweep.state import (
 
 @compiled
 def keep_quota(
-    f: Flavors, t: Tree, q: Queues, w: Work, log: Log, workload: int, request: int, project: int
-) -> None:
-    """Of one without caps that did not start."""
+    f: Flavors, t: Tree, q: Queues, w: Work, log: Log, workload: int, request: int, project: int,
+    tier: int,
+) -> bool:  # fmt: skip
+    """Of one without caps that did not start; False when it is not known whether an option would
+    find room."""
     member = q.projects[project, MEMBER]
-    first, beyond = w.requests[request, OPTIONS], w.requests[request, OPTIONS_BEYOND]
-    for option in range(first, beyond):
-        w.options[option, WOULD_DO] = (
-            not _is_kept_from(t, q, w, option, member, workload)
-            and _is_there(f, w, request, option)
-            and _would_do(f, t, q, w, log, request, option, member, workload)
-        )
-    for option in range(first, beyond):
-        if w.options[option, WOULD_DO]:
-            for need in range(w.options[option, NEEDS], w.options[option, NEEDS_BEYOND]):
-                flavor, asked = w.needs[need, 0], w.needs[need, 1]
-                if asked and t.ledgers[KEEPER, flavor, member] != workload:
-                    t.ledgers[KEEPS, flavor, member] = 0
-                if asked > t.ledgers[KEEPS, flavor, member]:
-                    t.ledgers[KEEPS, flavor, member] = asked
-                    t.ledgers[KEEPER, flavor, member] = workload
+    for option in range(w.requests[request, OPTIONS], w.requests[request, OPTIONS_BEYOND]):
+        if (
+            _is_any_kept(t, q, w, option, member, workload)
+            or has_quota(f, t, q, w, log, request, option, member, workload)
+            or not _would_have(f, t, q, w, log, request, option, project, workload, tier)
+        ):
+            continue
+        if w.options[option, THERE] == UNKNOWN:
+            return False
+        if w.options[option, THERE]:
+            _keep(t, w, option, member, workload)
+            return True
+    return True
 
 
 @compiled
-def _is_kept_from(t: Tree, q: Queues, w: Work, option: int, member: int, workload: int) -> bool:
-    """Whether any of what the option needs is."""
+def _keep(t: Tree, w: Work, option: int, member: int, workload: int) -> None:
+    """As `KeptQuota.keep`, of one from whom nothing is kept."""
+    _drop(t, member, workload)
+    for need in range(w.options[option, NEEDS], w.options[option, NEEDS_BEYOND]):
+        flavor = w.needs[need, 0]
+        if w.needs[need, 1]:
+            if t.ledgers[KEEPS, flavor, member]:
+                _drop(t, member, t.ledgers[KEEPER, flavor, member])
+            t.ledgers[KEEPS, flavor, member] = w.needs[need, 1]
+            t.ledgers[KEEPER, flavor, member] = workload
+
+
+@compiled
+def _drop(t: Tree, member: int, workload: int) -> None:
+    """Nothing is kept for it."""
+    for flavor in range(t.ledgers.shape[1]):
+        if t.ledgers[KEEPER, flavor, member] == workload:
+            t.ledgers[KEEPS, flavor, member] = 0
+
+
+@compiled
+def _is_any_kept(t: Tree, q: Queues, w: Work, option: int, member: int, workload: int) -> bool:
+    """Whether any of what the option needs is kept from it."""
     for need in range(w.options[option, NEEDS], w.options[option, NEEDS_BEYOND]):
         if kept(t, q, w.needs[need, 0], member, workload):
             return True
@@ -65,27 +90,12 @@ def _is_kept_from(t: Tree, q: Queues, w: Work, option: int, member: int, workloa
 
 
 @compiled
-def _is_there(f: Flavors, w: Work, request: int, option: int) -> bool:
-    for cluster in range(f.there.shape[1]):
-        if w.requests[request, CLUSTERS] >> cluster & 1 and _is_in(f, w, option, cluster):
-            return True
-    return False
-
-
-@compiled
-def _is_in(f: Flavors, w: Work, option: int, cluster: int) -> bool:
-    for need in range(w.options[option, NEEDS], w.options[option, NEEDS_BEYOND]):
-        if w.needs[need, 1] > f.there[w.needs[need, 0], cluster]:
-            return False
-    return True
-
-
-@compiled
-def _would_do(
-    f: Flavors, t: Tree, q: Queues, w: Work, log: Log, request: int, option: int, member: int,
-    workload: int,
+def _would_have(
+    f: Flavors, t: Tree, q: Queues, w: Work, log: Log, request: int, option: int, project: int,
+    workload: int, tier: int,
 ) -> bool:  # fmt: skip
-    """Whether there were quota for it, were all of its project's own use gone."""
+    """Whether it would have enough, and in the tier, were all of its project's own use gone."""
+    member = q.projects[project, MEMBER]
     first, beyond = w.options[option, NEEDS], w.options[option, NEEDS_BEYOND]
     for need in range(first, beyond):
         flavor = w.needs[need, 0]
@@ -93,10 +103,29 @@ def _would_do(
         f.flavors[flavor, OWN_LASTING] = t.ledgers[LASTING, flavor, member]
         f.flavors[flavor, OWN_PROMISED] = t.ledgers[PROMISED, flavor, member]
         _charge_own(f, t, log, flavor, member, -1)
-    found = has_quota(f, t, q, w, log, request, option, member, workload)
+    by = nearest(t, w, LASTING, KEPT, CAPACITY, option, member)
+    found = is_of_tier(t, q, project, by, tier) and (
+        (log.counts[RECLAIMS] and by > 0 and _is_within_limits(t, w, option, member, by))
+        or has_quota(f, t, q, w, log, request, option, member, workload)
+    )
     for need in range(first, beyond):
         _charge_own(f, t, log, w.needs[need, 0], member, 1)
     return bool(found)
+
+
+@compiled
+def _is_within_limits(t: Tree, w: Work, option: int, member: int, by: int) -> bool:
+    """Whether what is asked for is within those of the members up to that one."""
+    for need in range(w.options[option, NEEDS], w.options[option, NEEDS_BEYOND]):
+        flavor, more, at = w.needs[need, 0], w.needs[need, 1], member
+        while at >= by and more > 0:
+            used, kept_there = t.ledgers[USED, flavor, at], t.ledgers[KEPT, flavor, at]
+            limit = t.ledgers[LIMIT, flavor, at]
+            if limit < UNLIMITED and used + more > t.ledgers[CAPACITY, flavor, at] + limit:
+                return False
+            more = max(used + more, kept_there) - max(used, kept_there)
+            at = t.members[at, PARENT]
+    return True
 
 
 @compiled

@@ -62,7 +62,7 @@ from scheduler.core.sweep.state import (
     entry,
 )
 
-PARTS: Final = "aa7b24ebcb51d8fd"
+PARTS: Final = "a5db6b24adbec026"
 
 DONE: Final = -1
 """The answer of `run` when nothing is left; else it is the workload to be decided by hand."""
@@ -314,8 +314,8 @@ def run(s: State, tier: int, most_admits: int) -> int:
         if waits_long and lacks_room(s, workload, request, project, tier):
             return workload  # which may be kept for it
         guarded = _first_since(q, workload, log.counts[GUARDED])
-        if guarded >= 0:
-            keep_quota(f, t, q, w, log, guarded, request, project)
+        if guarded >= 0 and not keep_quota(f, t, q, w, log, guarded, request, project, tier):
+            return workload
         claims = tier > 0 and q.projects[project, MIXED]
         if claims and not claim(f, t, q, w, request, project, priority):
             return workload

@@ -95,14 +95,12 @@ CUT_COLUMNS: Final = 4
 
 class Flavors(NamedTuple):
     """`pool_of[flavor, cluster]`. `soon[flavor, cluster]`: the thousandths that are free once all
-    that leaves has left, or more. `there`: those that are in use or free now, as `quota_guard` has
-    it."""
+    that leaves has left, or more."""
 
     flavors: Ints
     cuts: Ints
     pool_of: Ints
     soon: Ints
-    there: Ints
 
 
 # members: of the tree, children after their parents.
@@ -250,14 +248,14 @@ SET_COLUMNS: Final = 7
 
 # options: a range of `needs` (flavor, amount), the first of its flavors in `accepted`, one for
 # each set. HOPE: whether the hardware could ever hold it. STUCK: whether evictions are of no use.
-# WOULD_DO is scratch of `guarding`.
+# THERE: whether it would find room if nothing were held.
 NEEDS: Final = 0
 NEEDS_BEYOND: Final = 1
 ACCEPTED: Final = 2
 FULL: Final = 3
 HOPE: Final = 4
 STUCK: Final = 5
-WOULD_DO: Final = 6
+THERE: Final = 6
 OPTION_COLUMNS: Final = 7
 
 
@@ -287,6 +285,7 @@ FIRST_SLICE: Final = 5
 PLACE_COLUMNS: Final = 6
 
 # counts. Room is kept for who was submitted by WAITED_SINCE, quota for who was by GUARDED.
+# RECLAIMS: whether what others borrow may be taken back.
 ADMITTED: Final = 0
 PLACED: Final = 1
 SLICED: Final = 2
@@ -298,7 +297,8 @@ COMING: Final = 7
 WAITED_SINCE: Final = 8
 OFFERED: Final = 9
 GUARDED: Final = 10
-COUNTS: Final = 11
+RECLAIMS: Final = 11
+COUNTS: Final = 12
 
 # offers[admit, cluster]: what was free there just before, and how many pods would have started,
 # UNKNOWN where that was not asked. Written where counts[OFFERED], of clusters that are accepted.

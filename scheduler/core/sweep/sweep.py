@@ -34,7 +34,7 @@ from scheduler.core.sweep.state import Unfit
 from scheduler.core.sweep.telling import Teller
 from scheduler.core.sweep.totals import Totals
 from scheduler.core.sweep.writing import Writer
-from scheduler.core.units import ProjectId, WorkloadId
+from scheduler.core.units import FlavorId, ProjectId, WorkloadId
 
 __all__ = ["Backlog", "Sweep", "Unfit"]
 
@@ -83,6 +83,7 @@ class Sweep:
         self._evictions = None if evictions is None or evictions.idle else evictions
         self._begun = begun
         self._backfill = backfill
+        self._guard = guard
         self._current = -1
         self._listed: tuple[s.Ints, s.Ints] | None = None
         self._preemptors = 0
@@ -127,9 +128,6 @@ class Sweep:
         self._listed = None
         if self._admission.tier != BORROWED:
             self._state.queues.ahead[:] = s.NOBODY
-        self._state.tree.ledgers[s.KEEPS] = 0
-        for project in self._admission.kept:
-            self._learn_kept(project)
         running.reopen(self._state)
 
     def left(self) -> Iterator[Left]:
@@ -261,15 +259,18 @@ class Sweep:
             member = int(queues.projects[row, s.MEMBER])
             members = slice(member, member + 1)
         keeps, keepers = ledgers[s.KEEPS][:, members], ledgers[s.KEEPER][:, members]
+        found: dict[int, dict[FlavorId, int]] = {}
         for row, column in np.argwhere(keeps).tolist():
-            pending = self._board.backlog.view(int(keepers[row, column]))
-            amount = int(keeps[row, column])
-            self._admission.kept.keep(pending, [(self._board.flavors[row].id, amount)])
+            of = found.setdefault(int(keepers[row, column]), {})
+            of[self._board.flavors[row].id] = int(keeps[row, column])
+        for keeper, amounts in found.items():
+            self._admission.kept.keep(self._board.backlog.view(keeper), amounts)
 
     def _learn_kept(self, project: ProjectId) -> None:
         """What is kept by hand in the project."""
         ledgers, backlog = self._state.tree.ledgers, self._board.backlog
         member = self._admission.draft.book.cohorts.number.get(project, FLEET)
+        ledgers[s.KEEPS, :, member] = 0
         of = self._admission.kept.of(project)
         for row, flavor in enumerate(self._board.flavors if of else ()):
             if kept := of.get(flavor.id):
@@ -277,16 +278,13 @@ class Sweep:
                 ledgers[s.KEEPS, row, member], ledgers[s.KEEPER, row, member] = kept.amount, keeper
 
     def _learn_guard(self, guard: QuotaGuard) -> None:
-        queues, there = self._state.queues, self._state.flavors.there
-        self._state.log.counts[s.GUARDED] = guard.since
+        queues, counts = self._state.queues, self._state.log.counts
+        counts[s.GUARDED], counts[s.RECLAIMS] = guard.since, int(guard.reclaims)
         queues.classes[:, s.OLDEST] = s.UNLIMITED
         if guard.since == NEVER:
             return
         submitted = queues.workloads[queues.queue, s.SUBMITTED]
         np.minimum.at(queues.classes[:, s.OLDEST], queues.class_at, submitted)
-        for row, flavor in enumerate(self._board.flavors):
-            for column, cluster in enumerate(self._board.clusters):
-                there[row, column] = guard.devices.there(cluster=cluster, flavor=flavor)
 
     def _columns(self) -> Iterator[tuple[int, str]]:
         """The columns of `ahead`, and the models that they are for."""
@@ -344,9 +342,11 @@ class Sweep:
         for row in rows:
             option = self._board.options[row]
             options[row, s.FULL] |= self._admission.is_full(option=option)
-            hope = self._admission.hope(option=option)
+            hope, there = self._admission.hope(option=option), self._guard.known(option=option)
             if hope is not None:
                 options[row, s.HOPE] = int(hope)
+            if there is not None:
+                options[row, s.THERE] = int(there)
             if evictions is not None:
                 options[row, s.STUCK] = int(evictions.is_stuck(option=option))
         counts[s.WAITED_SINCE] = self._backfill.waited_since

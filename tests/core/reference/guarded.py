@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 from scheduler.core.plan import Plan
 from scheduler.core.reasons import ReasonCode
 from scheduler.core.runs import OVERDUE_S
-from scheduler.core.snapshot import FlavorKind, HoldingView, PendingView
+from scheduler.core.snapshot import FlavorKind, HoldingView, PendingView, PodSetView
 from scheduler.core.units import WorkloadId
 from tests.core.build import BY_NAME
 from tests.core.reference.portions import least_milli
-from tests.core.reference.quotas import may_use, stopping, usage
+from tests.core.reference.quotas import capacity, may_use, stopping, usage
 from tests.core.reference.tried import Case
 from tests.core.reference.world import World, begun, ends_at
 
@@ -38,6 +38,7 @@ def check(world: World, made: Plan) -> None:
                 first.setdefault((asked.project, flavor), asked)
     for (_, name), asked in first.items():
         plain = len(asked.pod_sets) == 1 and asked.pod_sets[0].flavors == (name,)
+        plain = plain and BY_NAME[asked.pod_sets[0].flavors[0]].kind is FlavorKind.WHOLE
         if plain and asked.preemptible and reasons[asked.id].code in LACKING:
             _check_is_kept(world, made, asked, name)
 
@@ -62,23 +63,33 @@ def _check_is_kept(world: World, made: Plan, asked: PendingView, flavor: str) ->
             ends.setdefault(id, None if limit_s is None else world.at + limit_s)
     others = Counter({key: used for key, used in before.items() if key != (project, flavor)})
 
-    def may_start(of: Iterable[int]) -> bool:
-        """Beside so much."""
+    def may_have(of: Iterable[int]) -> bool:
+        """Quota, beside so much."""
         use = others + Counter({(project, flavor): sum(of) + needs})
         return may_use(world, use, project, flavor)
 
-    if not may_start(()) or not _is_there(world, flavor, needs):
+    def is_enough(of: Iterable[int]) -> bool:
+        """Quota, or what others borrow and give back."""
+        used = list(of)
+        own = sum(used) + needs <= capacity(world, project, flavor)
+        return may_have(used) or (own and world.policy.preemption)
+
+    dates = {keep.workload: keep.starts_at for keep in made.keeps}
+    if may_have(runs.values()) and asked.id not in dates:
+        return  # it lacks room, and somebody else's turn it is
+    if needs > capacity(world, project, flavor) or not is_enough(()):
+        return
+    if not _is_there(world, asked.pod_sets[0]):
         return
     moments = sorted({world.at} | {end for id in runs if (end := ends[id]) is not None})
-    at = next((at for at in moments if may_start(_left(runs, ends, at))), None)
+    at = next((at for at in moments if is_enough(_left(runs, ends, at))), None)
     if at == world.at:  # room is what it lacks
-        dates = {keep.workload: keep.starts_at for keep in made.keeps}
         at = dates.get(asked.id) or at
     if at is None:
         assert not any(behind.values()), "nobody knows when its quota is back, and it is taken"
     else:
         still = [*_left(runs, ends, at), *_left(behind, ends, at)]
-        assert may_start(still), "its quota is taken by what comes after it"
+        assert is_enough(still), "its quota is taken by what comes after it"
     told = ReasonCode.QUOTA_KEPT in {each.code for each in made.reasons().values()}
     world.tried[Case.QUOTA_KEPT] += told
     world.tried[Case.QUOTA_LEFT] += any(behind.values())
@@ -96,17 +107,19 @@ def _end(world: World, held: HoldingView) -> int | None:
     return None if end is None or end + OVERDUE_S < world.at else max(world.at + 1, end)
 
 
-def _is_there(world: World, flavor: str, needs: int) -> bool:
-    """In one cluster, in use or free; of slices, shares and cores nobody counts."""
-    kind = BY_NAME[flavor]  # type: ignore[index]  # a name is an id here
-    if kind.kind is not FlavorKind.WHOLE:
-        return True
-    there = Counter[str]()
+def _is_there(world: World, pods: PodSetView) -> bool:
+    """Whether its least start fits into what is up in one cluster, were nothing held."""
+    fit = Counter[str]()
     nodes, devices = world.takes_new()
     for name, node in nodes.items():
-        of = [device for device in node.devices if device.id in devices]
-        there[world.nodes[name][0]] += 1000 * sum(device.model == kind.model for device in of)
-    return any(needs <= amount for amount in there.values())
+        kind = BY_NAME[pods.flavors[0]]
+        of = [d for d in node.devices if d.id in devices and d.model == kind.model]
+        fit[world.nodes[name][0]] += min(
+            len(of) // pods.gpu_count,
+            node.cpu_milli // pods.cpu_milli,
+            node.memory_mib // pods.memory_mib,
+        )
+    return any(pods.min_count <= count for count in fit.values())
 
 
 def _turn(asked: PendingView) -> tuple[int, int, str]:

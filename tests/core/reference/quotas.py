@@ -44,11 +44,11 @@ def used(world: World, member: str, flavor: str, usage: Usage) -> int:
 def most(world: World, member: str, flavor: str) -> int | None:
     """What it has and may borrow; None is no limit."""
     if member == FLEET:
-        return _capacity(world, member, flavor)
+        return capacity(world, member, flavor)
     quota = world.quotas.get((member, flavor))
     if quota is None or quota.borrow is None:
         return None
-    return _capacity(world, member, flavor) + milli(quota.borrow)
+    return capacity(world, member, flavor) + milli(quota.borrow)
 
 
 def waits(made: Plan) -> set[WorkloadId]:
@@ -86,10 +86,10 @@ def _nominal(world: World, member: str, flavor: str) -> int:
     return milli(quota.nominal) if quota else 0
 
 
-def _capacity(world: World, member: str, flavor: str) -> int:
+def capacity(world: World, member: str, flavor: str) -> int:
     """Its nominal, and what its members lend."""
     lent = sum(
-        _capacity(world, child, flavor) - _kept(world, child, flavor) for child in children(member)
+        capacity(world, child, flavor) - _kept(world, child, flavor) for child in children(member)
     )
     return _nominal(world, member, flavor) + lent
 
@@ -98,7 +98,7 @@ def _kept(world: World, member: str, flavor: str) -> int:
     quota = world.quotas.get((member, flavor))
     if quota is None or quota.lend is None:
         return 0
-    return max(0, _capacity(world, member, flavor) - milli(quota.lend))
+    return max(0, capacity(world, member, flavor) - milli(quota.lend))
 
 
 def _started(world: World, made: Plan) -> Counter[tuple[str, str]]:
@@ -150,7 +150,7 @@ def _check_guarantees(world: World, made: Plan) -> None:
         mine, theirs = path(by.project), path(victim.project)
         assert any(
             all(
-                used(world, member, flavor, then) <= _capacity(world, member, flavor)
+                used(world, member, flavor, then) <= capacity(world, member, flavor)
                 for flavor in needs
             )
             for member in mine
@@ -161,7 +161,7 @@ def _check_guarantees(world: World, made: Plan) -> None:
                 if member not in mine and member not in waiting:
                     world.tried[Case.GUARANTEE] += 1
                     stays = used(world, member, flavor, left)
-                    assert stays >= _capacity(world, member, flavor), "reclaimed from a guarantee"
+                    assert stays >= capacity(world, member, flavor), "reclaimed from a guarantee"
 
 
 def _needs(by: PendingView, given: set[FlavorId]) -> Counter[str]:
