@@ -15,7 +15,7 @@ from scheduler.core import cycle
 from scheduler.core.plan import Plan, Verdict
 from scheduler.core.policy import Policy
 from scheduler.core.reasons import Reason
-from scheduler.core.request import Request
+from scheduler.core.request import SHAPE, Request
 from scheduler.core.snapshot import (
     HoldingView,
     NodeView,
@@ -168,9 +168,13 @@ def test_who_waits_for_long_is_handed_out_once_room_alone_is_missing(
     of = fleet(pending=600, nodes=20, queues=10)
     guarded = replace(ALL, guard_s=0)
     of = replace(of, pending=tuple(replace(p, submitted_at=of.at) for p in of.pending))
-    kept = agree(of, guarded).keeps
-    assert by_hand(of, monkeypatch, guarded) == [keep.workload for keep in kept]
-    assert len(kept) == 1
+    [kept] = agree(of, guarded).keeps
+    asks = {p.id: (p.preemptible, *map(SHAPE, p.pod_sets)) for p in of.pending}
+    handed = by_hand(of, monkeypatch, guarded)
+    others = [asks[id] for id in handed if id != kept.workload]
+    assert len(others) == len(handed) - 1 == len(set(others)), (
+        "whether there were room is asked once"
+    )
 
 
 def test_neither_is_work_without_devices_that_nodes_have_cores_for(
