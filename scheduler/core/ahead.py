@@ -48,10 +48,9 @@ class Shadows:
     def short(self, left: Iterable[Left]) -> tuple[list[PendingView], list[PendingView]]:
         """Of those the ones that may go ahead on room that is kept, and all that may on quota."""
         of_room, of_quota = list[PendingView](), list[PendingView]()
-        room, at = self._backfill.shadow, self._snapshot.at
-        if self._begun.is_full or not (room or any(self._admission.kept)):
+        room, kept, at = self._backfill.shadow, set(self._admission.kept), self._snapshot.at
+        if self._begun.is_full or not (room or kept):
             return of_room, of_quota
-        kept = set(self._admission.kept)
         limited = [
             pending
             for pending in self._snapshot.pending
@@ -86,14 +85,14 @@ class Shadows:
     def _back_for(self, pending: PendingView) -> int | None:
         of = self._admission.kept.of(pending.project)
         flavors = {flavor for flavor, kept in of.items() if kept.pending.id == pending.id}
-        option = next(
+        options = [
             option
             for option in self._request_of(pending).options
             if flavors == {flavor for flavor, asked in option.needs if asked}
-        )
+        ]
 
         def is_enough() -> bool:
-            return self._guard.is_enough(pending=pending, option=option)
+            return any(self._guard.is_enough(pending=pending, option=o) for o in options)
 
         if is_enough():  # room is what it lacks
             starts = {keep.workload: keep.starts_at for keep in self._backfill.keeps}
@@ -133,23 +132,23 @@ def go_ahead(
     shadows: Shadows,
     left: Iterable[Left],
     whole: Callable[[], Admission],
-    now: Callable[[], Admission],
+    beside: Callable[[], Admission],
     request_of: Callable[[PendingView], Request],
     shares: Shares,
     begun: Begun,
 ) -> set[WorkloadId]:
     """Start what ends in time of what is `left`: on room that is kept, in the `whole` fleet; or,
-    where none does, on quota that is, beside the room that is kept `now`. What the first starts is
+    where none does, on quota that is, `beside` the room that is kept. What the first starts is
     charged in the second's book too."""
     of_room, of_quota = shadows.short(left)
     if of_room and (started := _start(of_room, whole(), request_of, shares, begun)):
-        book = now().draft.book
+        book = beside().draft.book
         for pending, admit in begun.admits:
             for place in admit.places if pending.id in started else ():
                 amount = place.amount_milli
                 book.charge(project=pending.project, flavor=place.flavor, amount_milli=amount)
         return started
-    return _start(of_quota, now(), request_of, shares, begun) if of_quota else set()
+    return _start(of_quota, beside(), request_of, shares, begun) if of_quota else set()
 
 
 def _start(

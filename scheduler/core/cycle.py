@@ -211,7 +211,7 @@ class Cycle:
         )  # fmt: skip
         return go_ahead(
             shadows=shadows, left=heads.left(), request_of=heads.request_of, begun=self._begun,
-            whole=lambda: self._whole, now=lambda: self._beside(self._now), shares=self._shares,
+            shares=self._shares, whole=lambda: self._whole, beside=lambda: self._beside(self._now),
         )  # fmt: skip
 
     def _beside(self, draft: Draft) -> Admission:

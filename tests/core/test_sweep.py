@@ -169,7 +169,7 @@ def test_who_waits_for_long_is_handed_out_once_room_alone_is_missing(
     guarded = replace(ALL, guard_s=0)
     of = replace(of, pending=tuple(replace(p, submitted_at=of.at) for p in of.pending))
     [kept] = agree(of, guarded).keeps
-    asks = {p.id: (p.preemptible, *map(SHAPE, p.pod_sets)) for p in of.pending}
+    asks = {str(p.id): (p.preemptible, *map(SHAPE, p.pod_sets)) for p in of.pending}
     handed = by_hand(of, monkeypatch, guarded)
     others = [asks[id] for id in handed if id != kept.workload]
     assert len(others) == len(handed) - 1 == len(set(others)), (
