@@ -71,6 +71,20 @@ def test_an_installation_may_keep_none(crowded: Stage, settings: Settings) -> No
     assert (policy.current().guard_s, idle()) == (None, 0)
 
 
+def test_quota_of_its_project_is_kept_and_whoever_waits_behind_it_is_told_so(
+    crowded: Stage, client: Client
+) -> None:
+    Quota.objects.update(nominal_milli=16_000)
+    crowded.submit("late", gpus=1)
+    crowded.submit("short", gpus=1, run_time_limit_s=600)
+    run.run_cycle(at=AT)
+    assert codes() == {"waits": "cohort-used", "late": "quota-kept"}
+    late = Workload.objects.get(name="late")
+    client.force_login(crowded.ada)
+    page = client.get(reverse("workload-detail", args=[late.id])).content.decode()
+    assert "16 are kept for work of its project that comes first and has waited long" in page
+
+
 def test_an_installation_says_for_how_many(settings: Settings) -> None:
     settings.BERTH_GUARD_S, settings.BERTH_KEPT_FOR = 60, 3
     assert (policy.current().guard_s, policy.current().most_kept) == (60, 3)
