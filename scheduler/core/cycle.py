@@ -298,8 +298,7 @@ class Cycle:
         while not self._begun.is_full and (pending := heads.next()) is not None:
             request = heads.request_of(pending)
             if not self._start(pending, request):
-                if (first := heads.first_since(self._guard.since)) is not None:
-                    self._guard.keep(pending=first, request=request)
+                self._guard.keep(first_since=heads.first_since, request=request)
                 if not is_last and pending.project in heads.mixed:
                     self.admission.claim(pending=pending, request=request)
                 heads.close()

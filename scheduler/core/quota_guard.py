@@ -11,6 +11,7 @@ by its own limit before the quota is back goes ahead (`ahead`).
 """
 
 from collections import Counter
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import cached_property
@@ -47,12 +48,13 @@ class QuotaGuard:
         self._memory = memory
         self._there: dict[Option, bool] = {}
 
-    def keep(self, *, pending: PendingView, request: Request) -> None:
-        """It has waited long and did not start: keep for it what it needs with the first option of
-        which it lacks quota and would not but for its own project; unless some of that is kept for
-        one who stands before it."""
+    def keep(self, *, first_since: Callable[[int], PendingView | None], request: Request) -> None:
+        """One and its like did not start: keep for the first of them that has waited long what it
+        needs with the first option of which it lacks quota and would not but for its own project;
+        unless some of that is kept for one who stands before it."""
         admission, kept = self._admission, self._admission.kept
-        if not admission.is_open(pending=pending, request=request):
+        pending = None if self.since == NEVER else first_since(self.since)
+        if pending is None or not admission.is_open(pending=pending, request=request):
             return
         if admission.windows.runs_into(pending=pending, request=request):
             return
@@ -69,17 +71,12 @@ class QuotaGuard:
 
     def keep_beside(self, *, kept: Keep, pending: PendingView) -> None:
         """It has quota, and room is kept for it: keep that quota, too."""
-        amounts = Counter[FlavorId]()
+        amounts, parts = Counter[FlavorId](), self._admission.draft.book.parts
         for place in kept.places:
-            amounts.update(
-                dict(
-                    self._admission.draft.book.parts.charges(
-                        project=pending.project,
-                        flavor=place.flavor,
-                        amount_milli=place.amount_milli,
-                    )
-                )
-            )
+            for flavor, amount in parts.charges(
+                project=pending.project, flavor=place.flavor, amount_milli=place.amount_milli
+            ):
+                amounts[flavor] += amount
         of = self._admission.kept
         if not any(of.amount(pending, flavor) for flavor in amounts):
             of.keep(pending, +amounts)
@@ -128,7 +125,7 @@ class QuotaGuard:
         )
 
     def _guarantor(self, pending: PendingView, option: Option) -> int:
-        """Whoever else waits in its project."""
+        """As `Admission.guarantor`, whoever waits ahead of it."""
         book = self._admission.draft.book
         return guarantor(book, project=pending.project, needs=option.needs)
 

@@ -106,10 +106,13 @@ def test_what_ends_before_the_quota_is_back_goes_ahead() -> None:
 
 def test_what_goes_ahead_does_not_put_it_off() -> None:
     """Seven go ahead, and end with what runs: then it starts."""
-    short = [small(f"x{n}", limit_s=400) for n in range(9)]
-    assert len(made(fleet(large(), *short)).admits) == 7
-    later = [small("late")]
-    assert list(made(fleet(large(), *later, holding=[])).admits) == ["w"]
+    of = fleet(large(), *(small(f"x{n}", limit_s=400) for n in range(9)))
+    found = made(of)
+    assert len(found.admits) == 7
+    then, _ = carried_out(of, found.plan)
+    assert len(then.holding) == 8  # all of which end by then
+    then = replace(then, at=AT + 400, holding=(), pending=(*then.pending, small("late")))
+    assert list(made(then).admits) == ["w"]
 
 
 def test_nothing_goes_ahead_while_nobody_knows_when_the_quota_is_back() -> None:

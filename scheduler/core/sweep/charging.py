@@ -36,6 +36,7 @@ from scheduler.core.sweep.state import (
     PARENT,
     PART,
     PRIORITY,
+    PROJECT,
     PROMISED,
     PROMISED_DRAWN,
     PROMISES,
@@ -79,6 +80,12 @@ def available(t: Tree, ledger: int, flavor: int, member: int) -> int:
         if used < kept:
             available = kept - used + max(0, available)
     return available
+
+
+@compiled
+def member_of(q: Queues, workload: int) -> int:
+    """That of its project."""
+    return int(q.projects[q.workloads[workload, PROJECT], MEMBER])
 
 
 @compiled
@@ -132,31 +139,27 @@ def is_kept(
 
 
 @compiled
-def lack_alike(
-    t: Tree, q: Queues, w: Work, log: Log, request: int, a: int, of_a: int, b: int, of_b: int
-) -> bool:
-    """Whether two workloads of two members have the same to be told of the quota for it: of all
-    that an option needs both have enough, or all numbers are the same."""
+def lack_alike(t: Tree, q: Queues, w: Work, log: Log, request: int, a: int, b: int) -> bool:
+    """Whether two workloads have the same to be told of the quota for it: of all that an option
+    needs both have enough, or all numbers are the same."""
     for option in range(w.requests[request, OPTIONS], w.requests[request, OPTIONS_BEYOND]):
         for need in range(w.options[option, NEEDS], w.options[option, NEEDS_BEYOND]):
-            flavor = w.needs[need, 0]
-            keeps = kept(t, q, flavor, a, of_a), kept(t, q, flavor, b, of_b)
-            if not _is_like(t, log, flavor, w.needs[need, 1], a, keeps[0], b, keeps[1]):
+            if not _is_like(t, q, log, w.needs[need, 0], w.needs[need, 1], a, b):
                 return False
     return True
 
 
 @compiled
-def _is_like(
-    t: Tree, log: Log, flavor: int, asked: int, a: int, kept_a: int, b: int, kept_b: int
-) -> bool:
-    of_a, of_b = _left(t, log, flavor, a), _left(t, log, flavor, b)
-    both = t.ledgers[QUOTED, flavor, a] and t.ledgers[QUOTED, flavor, b]
+def _is_like(t: Tree, q: Queues, log: Log, flavor: int, asked: int, a: int, b: int) -> bool:
+    my, other = member_of(q, a), member_of(q, b)
+    of_a, of_b = _left(t, log, flavor, my), _left(t, log, flavor, other)
+    kept_a, kept_b = kept(t, q, flavor, my, a), kept(t, q, flavor, other, b)
+    both = t.ledgers[QUOTED, flavor, my] and t.ledgers[QUOTED, flavor, other]
     if both and min(of_a - kept_a, of_b - kept_b) >= asked:
         return True
     same = of_a == of_b and kept_a == kept_b
     for ledger in (QUOTED, USED, NOMINAL, LIMIT, CEILING):
-        same = same and t.ledgers[ledger, flavor, a] == t.ledgers[ledger, flavor, b]
+        same = same and t.ledgers[ledger, flavor, my] == t.ledgers[ledger, flavor, other]
     return bool(same)
 
 
@@ -268,13 +271,26 @@ def is_of_tier(t: Tree, q: Queues, project: int, by: int, tier: int) -> bool:
 
 
 @compiled
-def charge_to(t: Tree, ledger: int, stays: int, flavor: int, member: int, amount: int) -> None:
+def _charge(t: Tree, ledger: int, stays: int, flavor: int, member: int, amount: int) -> None:
     """As `ledger.Ledger.charge`."""
     while member >= 0 and amount:
         kept, before = t.ledgers[stays, flavor, member], t.ledgers[ledger, flavor, member]
         t.ledgers[ledger, flavor, member] = before + amount
         amount = max(before + amount, kept) - max(before, kept)
         member = t.members[member, PARENT]
+
+
+@compiled
+def charge_use(
+    t: Tree, log: Log, flavor: int, member: int, used: int, lasting: int, promised: int
+) -> None:
+    """What is used, what of that lasts, and what is promised."""
+    _charge(t, USED, KEPT, flavor, member, used)
+    _charge(t, LASTING, KEPT, flavor, member, lasting)
+    _charge(t, DRAWN, NOMINAL, flavor, member, lasting)
+    if log.counts[PROMISES]:
+        _charge(t, PROMISED, KEPT, flavor, member, promised)
+        _charge(t, PROMISED_DRAWN, NOMINAL, flavor, member, promised)
 
 
 @compiled
@@ -293,12 +309,7 @@ def charge(f: Flavors, t: Tree, log: Log, member: int) -> None:
 @compiled
 def _charge_all(t: Tree, log: Log, flavor: int, member: int, amount: int) -> None:
     """What is used of the flavor, what is promised, and how far members are over."""
-    charge_to(t, USED, KEPT, flavor, member, amount)
-    charge_to(t, LASTING, KEPT, flavor, member, amount)
-    charge_to(t, DRAWN, NOMINAL, flavor, member, amount)
-    if log.counts[PROMISES]:
-        charge_to(t, PROMISED, KEPT, flavor, member, amount)
-        charge_to(t, PROMISED_DRAWN, NOMINAL, flavor, member, amount)
+    charge_use(t, log, flavor, member, amount, amount, amount)
     at = member
     while at > 0:
         t.ledgers[OVER, flavor, at] += amount

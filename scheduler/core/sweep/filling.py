@@ -33,6 +33,8 @@ from scheduler.core.units import ClusterId, FlavorId, ProjectId, WorkloadId
 MOST_GPUS = 1 << 8
 MOST_PODS = 1 << 22
 MOST_CLUSTERS = 62
+_UNASKED = 0, s.UNKNOWN, 0, s.UNKNOWN
+"""Of an option, from FULL on."""
 
 
 class Asked(NamedTuple):
@@ -164,15 +166,7 @@ def _work(
             sets.append((*asks, amount_milli(pod_set=p), i))
         for option in request.options:
             of_options.append(
-                (
-                    len(needs),
-                    len(needs) + len(option.needs),
-                    len(accepted),
-                    0,
-                    s.UNKNOWN,
-                    0,
-                    s.UNKNOWN,
-                )
+                (len(needs), len(needs) + len(option.needs), len(accepted), *_UNASKED)
             )
             needs += [(rows[flavor], min(asked, MOST)) for flavor, asked in option.needs]
             accepted += [rows[option.flavors[i].id] for i in request.order]

@@ -1,9 +1,8 @@
 """Quota kept for who has waited long, compiled: what `QuotaGuard.keep` does."""
 
-from scheduler.core.sweep.charging import charge_to, has_quota, is_of_tier, kept, nearest
+from scheduler.core.sweep.charging import charge_use, has_quota, is_of_tier, kept, nearest
 from scheduler.core.sweep.state import (
     CAPACITY,
-    DRAWN,
     KEEPER,
     KEEPS,
     KEPT,
@@ -12,7 +11,6 @@ from scheduler.core.sweep.state import (
     MEMBER,
     NEEDS,
     NEEDS_BEYOND,
-    NOMINAL,
     OPTIONS,
     OPTIONS_BEYOND,
     OWN,
@@ -20,8 +18,6 @@ from scheduler.core.sweep.state import (
     OWN_PROMISED,
     PARENT,
     PROMISED,
-    PROMISED_DRAWN,
-    PROMISES,
     RECLAIMS,
     THERE,
     UNKNOWN,
@@ -130,11 +126,5 @@ def _is_within_limits(t: Tree, w: Work, option: int, member: int, by: int) -> bo
 
 @compiled
 def _charge_own(f: Flavors, t: Tree, log: Log, flavor: int, member: int, sign: int) -> None:
-    lasting = sign * f.flavors[flavor, OWN_LASTING]
-    charge_to(t, USED, KEPT, flavor, member, sign * f.flavors[flavor, OWN])
-    charge_to(t, LASTING, KEPT, flavor, member, lasting)
-    charge_to(t, DRAWN, NOMINAL, flavor, member, lasting)
-    if log.counts[PROMISES]:
-        promised = sign * f.flavors[flavor, OWN_PROMISED]
-        charge_to(t, PROMISED, KEPT, flavor, member, promised)
-        charge_to(t, PROMISED_DRAWN, NOMINAL, flavor, member, promised)
+    used, lasting = sign * f.flavors[flavor, OWN], sign * f.flavors[flavor, OWN_LASTING]
+    charge_use(t, log, flavor, member, used, lasting, sign * f.flavors[flavor, OWN_PROMISED])

@@ -11,6 +11,7 @@ from scheduler.core.sweep.charging import (
     claim,
     has_quota,
     lack_alike,
+    member_of,
     share,
 )
 from scheduler.core.sweep.evicting import may_evict
@@ -32,7 +33,6 @@ from scheduler.core.sweep.state import (
     LEFT,
     LIKE,
     LISTED,
-    MEMBER,
     MIXED,
     NAME,
     NEXT,
@@ -62,7 +62,7 @@ from scheduler.core.sweep.state import (
     entry,
 )
 
-PARTS: Final = "a5db6b24adbec026"
+PARTS: Final = "58eceab04b21c920"
 
 DONE: Final = -1
 """The answer of `run` when nothing is left; else it is the workload to be decided by hand."""
@@ -164,9 +164,10 @@ def _close(q: Queues, log: Log, workload: int) -> None:
 
 
 @compiled
-def _has_quota(s: State, request: int, member: int, workload: int) -> bool:
-    """Whether the member has enough of it for each option of the workload."""
+def _has_quota(s: State, request: int, workload: int) -> bool:
+    """Whether the workload has enough of it for each option."""
     _, f, t, q, w, log = s
+    member = member_of(q, workload)
     for option in range(w.requests[request, OPTIONS], w.requests[request, OPTIONS_BEYOND]):
         if not has_quota(f, t, q, w, log, request, option, member, workload):
             return False
@@ -180,16 +181,10 @@ def _first(q: Queues, of: int) -> int:
 
 
 @compiled
-def _member(q: Queues, workload: int) -> int:
-    return int(q.projects[q.workloads[workload, PROJECT], MEMBER])
-
-
-@compiled
 def _is_like(s: State, request: int, of: int, other: int) -> bool:
     """Whether two classes of the request lack the same quota."""
     q = s.queues
-    a, b = _first(q, of), _first(q, other)
-    return lack_alike(s.tree, q, s.work, s.log, request, _member(q, a), a, _member(q, b), b)
+    return lack_alike(s.tree, q, s.work, s.log, request, _first(q, of), _first(q, other))
 
 
 @entry(HARDWARE_TYPE)
@@ -243,7 +238,7 @@ def compare(s: State) -> None:
         request, first = q.classes[of, REQUEST], _first(q, of)
         own = q.projects[q.workloads[first, PROJECT], BY_HAND] or q.classes[of, CAPPED]
         if w.requests[request, FIRM] and not own:
-            own = not _has_quota(s, request, _member(q, first), first)
+            own = not _has_quota(s, request, first)
         if own:  # something beside the numbers of a quota may keep it from an option
             continue
         like, looks = w.requests[request, TOLD], 0

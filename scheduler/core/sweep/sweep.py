@@ -111,8 +111,6 @@ class Sweep:
 
     def first_since(self, since: int) -> PendingView | None:
         """As `Heads.first_since`."""
-        if since == NEVER:
-            return None
         found = running.first_since(self._state, self._current, since)
         return self._board.backlog.view(found) if found >= 0 else None
 
