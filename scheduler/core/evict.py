@@ -6,12 +6,12 @@ what may not be preempted within what it may use. Nor does it take what a reserv
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
 from scheduler.core import firm
-from scheduler.core.cheapest import Cheapest
+from scheduler.core.cheapest import Cheapest, Evictable
 from scheduler.core.domains import Domain
 from scheduler.core.draft import Draft
 from scheduler.core.eligible import Eligible
@@ -22,7 +22,7 @@ from scheduler.core.plan import Place
 from scheduler.core.reasons import PreemptRule, Reason
 from scheduler.core.request import Option, Request
 from scheduler.core.snapshot import FlavorView, PendingView, PodSetView
-from scheduler.core.space import free_milli
+from scheduler.core.space import are_free, free_milli
 from scheduler.core.units import ClusterId, FlavorId
 from scheduler.core.victims import Cost, UnitId, Victim
 from scheduler.core.windows import Windows
@@ -34,6 +34,10 @@ _ANY = 1 << 62
 """More than is lacking ever."""
 _TRIES = 2
 """Of one search: again where who went first would have had to stay for who went after."""
+
+
+type Priced = Callable[[Eligible, PodSetView], Evictable]
+"""Who may be evicted, at what each costs where room is made for such a pod."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,15 +82,18 @@ class Search:
         self._taken: dict[UnitId, Victim] = {}
         self._flavors = tuple(flavor for flavor, _ in option.needs)
         self._reclaimed: Counter[int] = Counter()
+        self._priced: Priced | None = None
         self._cheapest: Cheapest | None = None
         self._floors = floors
 
-    def run(self) -> Wait | None:
+    def run(self, priced: Priced | None = None) -> Wait | None:
         """The places, then in `soon` in the victims' stead; None leaves `soon` as it was.
 
-        Pods first, each where that costs least; then quota; then let go of whom it can. `reserved`
-        is set where a reservation would lack what it takes.
+        Pods first, each where that costs least, as `priced` for such a pod, or in full; then
+        quota; then let go of whom it can. `reserved` is set where a reservation would lack what it
+        takes.
         """
+        self._priced, self._cheapest = priced, None
         mark, self._lacked = self._soon.checkpoint(), self._windows.lacking(draft=self._soon)
         for _ in range(_TRIES):
             places = self._place(evicting=self._eligible is not None)
@@ -112,6 +119,13 @@ class Search:
             for floor in floors
             if not members.isdisjoint(floor.members) and not floor.is_kept(book=book)
         ]
+
+    def repeat(self, wait: Wait) -> None:
+        """What was found before, and forgotten, in `soon` again."""
+        for victim in wait.gone:
+            self._evict(victim)
+        for place in wait.places:
+            self._soon.add(project=self._pending.project, holder=place)
 
     def forget(self) -> None:
         """Nobody was taken: `soon` is as it was before."""
@@ -230,7 +244,7 @@ class Search:
         for victim in self._harmful():
             if self._goes_anyway(victim):
                 continue
-            has_room = self._has_room(victim)
+            has_room = are_free(draft=self._soon, places=victim.held.placements)
             if not has_room:
                 if not looks or not self._could_move():
                     continue
@@ -276,19 +290,6 @@ class Search:
             free_milli(draft=self._soon, cluster=self._cluster, flavor=flavor) > 0
             for flavor in self._option.flavors
         )
-
-    def _has_room(self, victim: Victim) -> bool:
-        """Whether nothing has been put where it was."""
-        places, flavors = victim.held.placements, self._soon.flavors
-        rooms = {node: self._soon.rooms.get(node) for node in victim.held.on}
-        for nth, place in enumerate(places):
-            room, flavor = rooms[place.node], flavors.get(place.flavor)
-            if room is None or not room.is_free(place=place, flavor=flavor):
-                return False
-            if nth + 1 < len(places):
-                rooms[place.node] = room = room.copy()
-                room.take(holder=place, flavor=flavor)
-        return True
 
     def _may_stay(self, victim: Victim) -> bool:
         """Whether all would be lawful with it: asked of usage alone, before anything is moved."""
@@ -369,9 +370,10 @@ class Search:
             return False
         cheapest = self._cheapest
         if cheapest is None or not cheapest.is_of(pod_set, within):
+            priced = self._priced
             cheapest = self._cheapest = Cheapest(
                 soon=self._soon,
-                eligible=self._eligible,
+                eligible=priced(self._eligible, pod_set) if priced else self._eligible,
                 cluster=self._cluster,
                 pod_set=pod_set,
                 flavor=flavor,
@@ -382,7 +384,7 @@ class Search:
         if victims is None:
             return False
         for victim in victims:
-            self._evict(victim)
+            self._evict(Victim.of(victim.held, victim.rule))
         cheapest.changed({node for victim in victims for node in victim.held.on})
         return True
 

@@ -13,6 +13,7 @@ evicted it when it asks again: it is of a later tier then, or of lower priority 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from scheduler.core import twice
 from scheduler.core.cohorts import FLEET
 from scheduler.core.domains import Domain
 from scheduler.core.draft import Draft
@@ -231,13 +232,14 @@ class Evictions:
         soon, floors, windows = self.soon, self._floors, self.windows
         hourly = soon.rates.hourly(option.amounts)
         tried: list[tuple[tuple[int, ...], tuple[bool, int], ClusterId, int]] = []
+        found: dict[int, tuple[Search, Wait]] = {}
         reserved: Reason | None = None
         for nth, (cluster, layout) in enumerate(where):
             mark = soon.checkpoint()
             search = Search(
                 soon, pending, request, option, cluster, eligible, floors, windows, layout
             )
-            wait = search.run()
+            wait = twice.run(search, soon=soon, eligible=eligible, cluster=cluster)
             if wait is None:
                 reserved = reserved or search.reserved
                 continue
@@ -247,12 +249,12 @@ class Evictions:
             search.forget()
             harm = cost_of(wait.victims) if wait.victims else ()
             tried.append((harm, dearness(hourly, cluster), cluster, nth))
+            found[nth] = search, wait
         if not tried:
             return reserved
-        cluster, layout = where[min(tried)[-1]]
-        return Search(
-            soon, pending, request, option, cluster, eligible, floors, windows, layout
-        ).run()
+        search, wait = found[min(tried)[-1]]
+        search.repeat(wait)
+        return wait
 
     def _layouts(
         self, pending: PendingView, request: Request, option: Option, cluster: ClusterId

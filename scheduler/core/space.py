@@ -6,7 +6,7 @@ then to nodes with the fewest empty devices.
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 
@@ -15,7 +15,7 @@ from scheduler.core.domains import Domain
 from scheduler.core.draft import Draft
 from scheduler.core.index import Free, Pool
 from scheduler.core.quota import amount_milli
-from scheduler.core.snapshot import FlavorKind, FlavorView, Placing, PodSetView
+from scheduler.core.snapshot import FlavorKind, FlavorView, HeldView, Placing, PodSetView
 from scheduler.core.units import ONE_MILLI, ClusterId
 
 
@@ -26,6 +26,19 @@ def free_milli(*, draft: Draft, cluster: ClusterId, flavor: FlavorView) -> int:
         if known is not None:
             return known
     return _sum_milli(draft.index.pools_for(cluster=cluster, flavor=flavor), flavor)
+
+
+def are_free(*, draft: Draft, places: Sequence[HeldView]) -> bool:
+    """Whether all of these could be taken, beside each other."""
+    rooms = {place.node: draft.rooms.get(place.node) for place in places}
+    for nth, place in enumerate(places):
+        room, flavor = rooms[place.node], draft.flavors.get(place.flavor)
+        if room is None or not room.is_free(place=place, flavor=flavor):
+            return False
+        if nth + 1 < len(places):
+            rooms[place.node] = room = room.copy()
+            room.take(holder=place, flavor=flavor)
+    return True
 
 
 def free_within_milli(*, domain: Domain, flavor: FlavorView) -> int:

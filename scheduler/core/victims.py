@@ -8,7 +8,7 @@ their workload may be evicted.
 
 Harm, least first: such pods before whole workloads, borrowers before the project's own work, lower
 priority, less work lost since the last checkpoint (of a slice, the part that it is of a device),
-fewer pods. Of a gang that goes as a whole all counts, on each node.
+fewer pods. Of a gang that goes as a whole all counts.
 """
 
 from collections.abc import Container, Iterable, Mapping, Sequence
@@ -17,6 +17,7 @@ from typing import NamedTuple
 from scheduler.core import losses
 from scheduler.core.elastic import keeping, staying
 from scheduler.core.equivalents import DEVICE_MILLI, PARTS, Parts
+from scheduler.core.plan import Place
 from scheduler.core.reasons import PreemptRule
 from scheduler.core.snapshot import HeldView, HoldingView
 from scheduler.core.units import ONE_MILLI, FlavorId, NodeId, PlacementId, WorkloadId
@@ -98,13 +99,7 @@ class Held:
         return self._weigh(self.on[node])
 
     def _weigh(self, placements: Sequence[HeldView]) -> int:
-        """What would be lost of, in thousandths of a seventh: of devices, or of cores where they
-        have none."""
-        counts = self._parts.counts
-        held = sum(
-            [p.amount_milli * counts.get(p.flavor, DEVICE_MILLI) for p in placements if p.spans]
-        )
-        return held // ONE_MILLI or sum([p.amount_milli * PARTS for p in placements])
+        return weight_milli(placements, parts=self._parts)
 
     def is_in(self, gone: Container[UnitId]) -> bool:
         """Whether it is among those gone, by itself or with its workload."""
@@ -127,6 +122,14 @@ class Held:
             self.on[node] = (*self.on[node], *back)
         for flavor, amount in pod.amounts.items():
             self.amounts[flavor] += amount
+
+
+def weight_milli(held: Iterable[HeldView | Place], *, parts: Parts) -> int:
+    """What would be lost of it each second, in thousandths of a seventh: of devices, or of cores
+    where it has none."""
+    counts, held = parts.counts, tuple(held)
+    devices = sum([p.amount_milli * counts.get(p.flavor, DEVICE_MILLI) for p in held if p.spans])
+    return devices // ONE_MILLI or sum([p.amount_milli * PARTS for p in held])
 
 
 class Victim(NamedTuple):
