@@ -56,6 +56,7 @@ from scheduler.core.preempt import Evictions
 from scheduler.core.quota_guard import QuotaGuard
 from scheduler.core.reasons import Reason, ReasonCode
 from scheduler.core.request import Option, Request, Requests
+from scheduler.core.room_guard import RoomGuard
 from scheduler.core.share import Shares
 from scheduler.core.shrinks import given_up, gives_way, less_evicted
 from scheduler.core.snapshot import PendingView, Snapshot
@@ -141,6 +142,13 @@ class Cycle:
             snapshot=snapshot, policy=policy, admission=self.admission, memory=memory
         )
         self._begun = Begun(most=policy.max_admits, evictions=self.evictions)
+        self._room_guard = RoomGuard(
+            backfill=self.backfill,
+            guard=self._guard,
+            admission=self.admission,
+            evictions=self.evictions,
+            begun=self._begun,
+        )
         self._promised: set[NodeId] = set()
         self._preempts: list[Preempt] = []
         self._shrinks: list[Shrink] = []
@@ -297,7 +305,7 @@ class Cycle:
         is_last = self.admission.tier == BORROWED
         while not self._begun.is_full and (pending := heads.next()) is not None:
             request = heads.request_of(pending)
-            if not self._start(pending, request):
+            if not self._start(pending, request, heads):
                 self._guard.keep(first_since=heads.first_since, request=request)
                 if not is_last and pending.project in heads.mixed:
                     self.admission.claim(pending=pending, request=request)
@@ -306,7 +314,7 @@ class Cycle:
     def _hold(self, pending: PendingView, reason: Reason) -> None:
         self._holds.append(Hold((pending.id,), reason))
 
-    def _start(self, pending: PendingView, request: Request) -> bool:
+    def _start(self, pending: PendingView, request: Request, heads: "Heads | Sweep") -> bool:
         """Admit it, or hold it for what it then waits for, or for what is kept for it; False when
         none of it helps, or a reservation would lack what it takes."""
         admit = self.admission.start(pending=pending, request=request)
@@ -319,9 +327,8 @@ class Cycle:
         reason = None
         if self.evictions is not None and not self.evictions.idle:
             reason = self._wait(pending, request, options, self.evictions)
-        may_keep = self.backfill.may_keep(pending=pending, request=request)
-        if may_keep and (reason is None or reason.code is ReasonCode.RESERVED):
-            reason = self._keep(pending, request, options) or reason
+        if reason is None or reason.code is ReasonCode.RESERVED:
+            reason = self._keep(pending, request, heads) or reason
         if reason is None:
             return False
         if reason.code is ReasonCode.RESERVED:
@@ -331,31 +338,23 @@ class Cycle:
         return True
 
     def _keep(
-        self, pending: PendingView, request: Request, options: Sequence[Option]
+        self, pending: PendingView, request: Request, heads: "Heads | Sweep"
     ) -> Reason | None:
-        """Keep for it what it gets first; None when room is not what it lacks, or is never had."""
-        of = self.admission
-        full = [option for option in options if of.is_full(option=option)]
-        lawful = [option for option in full if of.has_quota(pending=pending, option=option)]
-        if not lawful:
-            return None
-        by = self.evictions
-        what_ifs = () if by is None or by.idle else by.drafts()
-        kept = self.backfill.keep(
-            pending=pending,
+        """Keep room for the first of its like that has waited long. Another one is held, and then
+        the next is asked about; None when there is none, or when that does not help it."""
+        kept = self._room_guard.keep(
+            first_since=heads.first_since,
             request=request,
-            options=lawful,
-            started=self._begun.admits,
-            promised=self.evictions.promised if self.evictions else (),
             leaving=given_up(self._preempts, self._shrinks),
-            drafts=(self._now, *what_ifs),
         )
         if not isinstance(kept, Keep):
             return kept
-        if by is not None:
-            by.candidates.spare(self.backfill.counted_on)
-        self._guard.keep_beside(kept=kept, pending=pending)
-        return room_kept(kept, flavors=self._now.flavors, at=self.snapshot.at)
+        reason = room_kept(kept, flavors=self._now.flavors, at=self.snapshot.at)
+        if kept.workload == pending.id:
+            return reason
+        self._holds.append(Hold((kept.workload,), reason))
+        heads.take(kept.workload)
+        return self._keep(pending, request, heads)
 
     def _wait(
         self,

@@ -41,13 +41,15 @@ class Left(NamedTuple):
 
 
 class _Like:
-    """The workloads of one project, submitter and array with one request, the next one last."""
+    """The workloads of one project, submitter and array with one request, the next one last. No
+    one of them was submitted before `since`."""
 
-    __slots__ = ("request", "waiting")
+    __slots__ = ("request", "since", "waiting")
 
     def __init__(self, request: Request) -> None:
         self.request = request
         self.waiting: list[PendingView] = []
+        self.since = 0
 
 
 class Heads:
@@ -74,6 +76,7 @@ class Heads:
             like.waiting.append(waiting)
         for like in likes.values():
             like.waiting.sort(key=place_in_queue, reverse=True)
+            like.since = min(waiting.submitted_at for waiting in like.waiting)
         self._likes = [(key[0], like) for key, like in likes.items()]
         priorities: dict[ProjectId, set[int]] = {}
         for waiting in pending:
@@ -115,8 +118,20 @@ class Heads:
         if self._current is None:
             return None
         _, like, head = self._current
-        waiting = chain((head,), reversed(like.waiting))
+        waiting = chain((head,), reversed(like.waiting) if like.since <= since else ())
         return next((each for each in waiting if each.submitted_at <= since), None)
+
+    def take(self, id: WorkloadId) -> None:
+        """One that waits behind the workload handed out last, of its like, is decided too."""
+        if self._current is None:
+            return
+        project, like, _ = self._current
+        like.waiting = [waiting for waiting in like.waiting if waiting.id != id]
+        queue = self._queues[project]
+        queue[:] = [item for item in queue if item[1] is not like]
+        if like.waiting:
+            queue.append((place_in_queue(like.waiting[-1]), like))
+        heapify(queue)
 
     def close(self) -> None:
         """The workload handed out last did not start: neither will its like.

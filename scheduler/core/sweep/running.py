@@ -305,8 +305,8 @@ def run(s: State, tier: int, most_admits: int) -> int:
         priority = q.workloads[workload, PRIORITY]
         if may_evict(f, t, q, w, log, workload, request, project, tier):
             return workload
-        waits_long = q.workloads[workload, SUBMITTED] <= log.counts[WAITED_SINCE]
-        if waits_long and lacks_room(s, workload, request, project, tier):
+        waits_long = _first_since(q, workload, log.counts[WAITED_SINCE])
+        if waits_long >= 0 and lacks_room(s, waits_long, request, project, tier):
             return workload  # which may be kept for it
         guarded = _first_since(q, workload, log.counts[GUARDED])
         if guarded >= 0 and not keep_quota(f, t, q, w, log, guarded, request, project, tier):

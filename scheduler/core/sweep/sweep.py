@@ -114,6 +114,11 @@ class Sweep:
         found = running.first_since(self._state, self._current, since)
         return self._board.backlog.view(found) if found >= 0 else None
 
+    def take(self, id: WorkloadId) -> None:
+        """As `Heads.take`."""
+        [row] = self._board.backlog.rows_of([id])
+        self._state.queues.states[row] = s.DECIDED
+
     def close(self) -> None:
         """The workload handed out last did not start: neither will its like in this round."""
         running.close(self._state, self._current)
