@@ -53,7 +53,7 @@ class Admission:
         self.windows = windows
         self._reserved: dict[tuple[ProjectId, Request], Reason] = {}
         self.promised: Draft | None = None
-        self.kept = KeptQuota()
+        self.kept = KeptQuota(at=snapshot.at)
         self.tier = BORROWED
         self._snapshot = snapshot
         self._shares = shares

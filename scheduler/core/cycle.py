@@ -23,7 +23,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from scheduler.core.admission import Admission
-from scheduler.core.ahead import Shadows, go_ahead
+from scheduler.core.ahead import go_ahead
 from scheduler.core.backfill import Backfill, room_kept
 from scheduler.core.begun import Begun
 from scheduler.core.better import Better
@@ -32,7 +32,6 @@ from scheduler.core.caps import Caps
 from scheduler.core.collection import no_collection
 from scheduler.core.compiled import compiled
 from scheduler.core.consolidate import consolidate
-from scheduler.core.draft import Draft
 from scheduler.core.elastic import keeping, leaving
 from scheduler.core.enforce import enforce
 from scheduler.core.evict import Wait
@@ -61,7 +60,7 @@ from scheduler.core.share import Shares
 from scheduler.core.shrinks import given_up, gives_way, less_evicted
 from scheduler.core.snapshot import PendingView, Snapshot
 from scheduler.core.sound import refused, sound
-from scheduler.core.units import NodeId, WorkloadId
+from scheduler.core.units import NodeId
 from scheduler.core.used_up import stop
 from scheduler.core.windows import Windows
 
@@ -138,10 +137,11 @@ class Cycle:
         )
         if windows and self.evictions is not None and self.evictions.coming:
             self.admission.expect(self.evictions)
-        self._guard = QuotaGuard(
-            snapshot=snapshot, policy=policy, admission=self.admission, memory=memory
-        )
         self._begun = Begun(most=policy.max_admits, evictions=self.evictions)
+        self._guard = QuotaGuard(
+            snapshot=snapshot, policy=policy, admission=self.admission, memory=memory,
+            begun=self._begun,
+        )  # fmt: skip
         self._room_guard = RoomGuard(
             backfill=self.backfill,
             guard=self._guard,
@@ -178,7 +178,11 @@ class Cycle:
             if tier != OWN:
                 heads.reopen()
             self._round(heads)
-        ahead = self._go_ahead(heads)
+        ahead = go_ahead(
+            snapshot=self.snapshot, shadow=self.backfill.shadow, left=heads.left,
+            whole=lambda: self._whole, book=self._now.book, request_of=heads.request_of,
+            shares=self._shares, begun=self._begun,
+        )  # fmt: skip
         moved = consolidate(
             snapshot=self.snapshot,
             policy=self.policy,
@@ -209,27 +213,6 @@ class Cycle:
             made = replace(made, grows=grows)
         up = Better(snapshot=of, holders=holders, admission=admission, evictions=self.evictions)
         return up.run(made=made, budget_milli_s=policy.consolidation_budget_milli_s)
-
-    def _go_ahead(self, heads: "Heads | Sweep") -> set[WorkloadId]:
-        """Start what ends before anybody for whom room is kept, or quota in its project."""
-        shadows = Shadows(
-            snapshot=self.snapshot, memory=self._memory, backfill=self.backfill,
-            admission=self.admission, guard=self._guard, request_of=heads.request_of,
-            begun=self._begun, leaving=given_up(self._preempts, self._shrinks),
-        )  # fmt: skip
-        return go_ahead(
-            shadows=shadows, left=heads.left(), request_of=heads.request_of, begun=self._begun,
-            shares=self._shares, whole=lambda: self._whole, beside=lambda: self._beside(self._now),
-        )  # fmt: skip
-
-    def _beside(self, draft: Draft) -> Admission:
-        """Into the draft, whatever quota is kept."""
-        beside = Admission(
-            snapshot=self.snapshot, draft=draft, shares=self._shares, caps=self._caps,
-            windows=self.admission.windows,
-        )  # fmt: skip
-        beside.promised = self.admission.promised
-        return beside
 
     def _why_not(self, pending: PendingView, request: Request) -> Reason:
         if request.options or not request.refused:  # else it never starts, whatever is capped
@@ -262,7 +245,12 @@ class Cycle:
         for node in sorted(self._promised):
             if soon is not None:
                 draft.tighten(node=node, other=soon.rooms[node])
-        return self._beside(draft)
+        whole = Admission(
+            snapshot=self.snapshot, draft=draft, shares=self._shares, caps=self._caps,
+            windows=self.admission.windows,
+        )  # fmt: skip
+        whole.promised, whole.kept = self.admission.promised, self.admission.kept
+        return whole
 
     def _backlog(self) -> "Backlog | None":
         """Who waits, in tables, where that saves time."""
@@ -306,10 +294,24 @@ class Cycle:
         while not self._begun.is_full and (pending := heads.next()) is not None:
             request = heads.request_of(pending)
             if not self._start(pending, request, heads):
-                self._guard.keep(first_since=heads.first_since, request=request)
+                self._guard.keep(
+                    first_since=heads.first_since,
+                    request=request,
+                    leaving=lambda: given_up(self._preempts, self._shrinks),
+                )
                 if not is_last and pending.project in heads.mixed:
                     self.admission.claim(pending=pending, request=request)
+                self._start_short(pending, request, heads)
                 heads.close()
+
+    def _start_short(self, pending: PendingView, request: Request, heads: "Heads | Sweep") -> None:
+        """Those of its like that end before the quota is back that is kept from it."""
+        kept = self.admission.kept
+        while not self._begun.is_full and (by_s := kept.back_in_s(pending, request)) is not None:
+            ends = heads.first_within(by_s)
+            if ends is None or not self._start(ends, request, heads):
+                return
+            heads.take(ends.id)
 
     def _hold(self, pending: PendingView, reason: Reason) -> None:
         self._holds.append(Hold((pending.id,), reason))

@@ -27,6 +27,8 @@ from scheduler.core.units import ProjectId, UserId, WorkloadId
 _InProject = tuple[int, int, str]
 _Key = tuple[int, tuple[int, ...], int, str]
 
+_EVER = 1 << 62
+
 type Why = Callable[[PendingView, Request], Reason]
 """The reason to tell one that did not start, and all of its class."""
 
@@ -41,15 +43,15 @@ class Left(NamedTuple):
 
 
 class _Like:
-    """The workloads of one project, submitter and array with one request, the next one last. No
-    one of them was submitted before `since`."""
+    """The workloads of one project, submitter and array with one request, the next one last. None
+    was submitted before `since`, or has a run-time limit below `shortest_s`."""
 
-    __slots__ = ("request", "since", "waiting")
+    __slots__ = ("request", "shortest_s", "since", "waiting")
 
     def __init__(self, request: Request) -> None:
         self.request = request
         self.waiting: list[PendingView] = []
-        self.since = 0
+        self.since = self.shortest_s = 0
 
 
 class Heads:
@@ -77,6 +79,7 @@ class Heads:
         for like in likes.values():
             like.waiting.sort(key=place_in_queue, reverse=True)
             like.since = min(waiting.submitted_at for waiting in like.waiting)
+            like.shortest_s = min(waiting.run_time_limit_s or _EVER for waiting in like.waiting)
         self._likes = [(key[0], like) for key, like in likes.items()]
         priorities: dict[ProjectId, set[int]] = {}
         for waiting in pending:
@@ -120,6 +123,14 @@ class Heads:
         _, like, head = self._current
         waiting = chain((head,), reversed(like.waiting) if like.since <= since else ())
         return next((each for each in waiting if each.submitted_at <= since), None)
+
+    def first_within(self, limit_s: int) -> PendingView | None:
+        """Of those that wait behind the workload handed out last, of its like, the first whose
+        run-time limit is no longer."""
+        if self._current is None or self._current[1].shortest_s > limit_s:
+            return None
+        waiting = reversed(self._current[1].waiting)
+        return next((p for p in waiting if (p.run_time_limit_s or _EVER) <= limit_s), None)
 
     def take(self, id: WorkloadId) -> None:
         """One that waits behind the workload handed out last, of its like, is decided too."""

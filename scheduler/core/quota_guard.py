@@ -6,20 +6,23 @@ of its own, be it that others borrow it and may be evicted for it. So small work
 not overtake its large work for ever. Who would have to borrow even then is not kept before what
 its project is guaranteed, nor is anything kept for who lacks what others may hold.
 
-Room has to be there for it, too, were nothing held: on nodes that are up, or can come. What ends
-by its own limit before the quota is back goes ahead (`ahead`).
+Room has to be there for it, too, were nothing held: on nodes that are up, or can come. From what
+ends by its own limit before the quota is back it is not kept.
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain
 
 from scheduler.core.admission import Admission
+from scheduler.core.backfill import leaves
+from scheduler.core.begun import Begun
 from scheduler.core.cohorts import FLEET
 from scheduler.core.draft import Draft
+from scheduler.core.elastic import staying
 from scheduler.core.guarantees import BORROWED, guarantor, tier_of
 from scheduler.core.memory import Memory
 from scheduler.core.node_pools import nodes_of
@@ -27,8 +30,10 @@ from scheduler.core.place import would_place
 from scheduler.core.plan import Keep
 from scheduler.core.policy import Policy
 from scheduler.core.request import Option, Request
-from scheduler.core.snapshot import PendingView, Snapshot
-from scheduler.core.units import FlavorId
+from scheduler.core.runs import ORDER, Run
+from scheduler.core.snapshot import HeldView, PendingView, Snapshot
+from scheduler.core.units import FlavorId, ProjectId
+from scheduler.core.victims import UnitId
 
 NEVER = -(1 << 60)
 
@@ -37,21 +42,35 @@ class QuotaGuard:
     """Keeps quota in the admission of one plan."""
 
     def __init__(
-        self, *, snapshot: Snapshot, policy: Policy, admission: Admission, memory: Memory
+        self,
+        *,
+        snapshot: Snapshot,
+        policy: Policy,
+        admission: Admission,
+        memory: Memory,
+        begun: Begun,
     ) -> None:
         """`since`: for who was submitted by then; before all times for nobody. `reclaims`: whether
-        what others borrow may be taken back."""
+        what others borrow may be taken back. `begun` start in this plan."""
         self.since = NEVER if policy.guard_s is None else snapshot.at - policy.guard_s
         self.reclaims = policy.preemption
         self._admission = admission
         self._snapshot = snapshot
         self._memory = memory
+        self._begun = begun
         self._there: dict[Option, bool] = {}
 
-    def keep(self, *, first_since: Callable[[int], PendingView | None], request: Request) -> None:
+    def keep(
+        self,
+        *,
+        first_since: Callable[[int], PendingView | None],
+        request: Request,
+        leaving: Callable[[], Collection[UnitId]],
+    ) -> None:
         """One and its like did not start: keep for the first of them that has waited long what it
         needs with the first option of which it lacks quota and would not but for its own project;
-        unless some of that is kept for one who stands before it."""
+        unless some of that is kept for one who stands before it. Who is `leaving` is gone before
+        all others."""
         admission, kept = self._admission, self._admission.kept
         pending = None if self.since == NEVER else first_since(self.since)
         if pending is None or not admission.is_open(pending=pending, request=request):
@@ -66,7 +85,11 @@ class QuotaGuard:
                 and self._would_have(pending, option)
                 and self.is_there(pending=pending, request=request, option=option)
             ):
-                kept.keep(pending, {flavor: asked for flavor, asked in option.needs if asked})
+                kept.keep(
+                    pending,
+                    {flavor: asked for flavor, asked in option.needs if asked},
+                    back_at=self._back_at(pending, option, leaving()),
+                )
                 return
 
     def keep_beside(self, *, kept: Keep, pending: PendingView) -> None:
@@ -79,7 +102,7 @@ class QuotaGuard:
                 amounts[flavor] += amount
         of = self._admission.kept
         if not any(of.amount(pending, flavor) for flavor in amounts):
-            of.keep(pending, +amounts)
+            of.keep(pending, +amounts, back_at=kept.starts_at)
 
     def is_enough(self, *, pending: PendingView, option: Option) -> bool:
         """Whether it has quota, or may take it back from who borrows it."""
@@ -99,6 +122,48 @@ class QuotaGuard:
             places = would_place(draft=draft, pending=pending, request=request, option=option)
             found = self._there[option] = any(places)
         return found
+
+    def _back_at(
+        self, pending: PendingView, option: Option, leaving: Collection[UnitId]
+    ) -> int | None:
+        """When it has its quota, once what its project runs has ended by its run-time limits; None
+        when nobody knows, or room is what it lacks."""
+
+        def is_enough() -> bool:
+            return self.is_enough(pending=pending, option=option)
+
+        if is_enough():
+            return None
+        gone, runs = self._runs(pending.project, leaving)
+        back: int | None = self._snapshot.at + 1
+        with ExitStack() as stack:
+            now, *later = (draft.book for draft in self._admission.drafts)
+            stack.enter_context(now.given_back(project=pending.project, holders=gone))
+            for run in runs:
+                if is_enough():
+                    break
+                back = None if run.ends_late else run.ends_at
+                for book in (now, *later):
+                    stack.enter_context(
+                        book.given_back(project=pending.project, holders=run.holders)
+                    )
+            return back if is_enough() else None
+
+    def _runs(
+        self, project: ProjectId, leaving: Collection[UnitId]
+    ) -> tuple[list[HeldView], list[Run]]:
+        """What leaves of all that the project holds, and the rest with what it starts, in the
+        order in which that ends."""
+        at, gone, runs = self._snapshot.at, list[HeldView](), list[Run]()
+        for held in self._memory.ends(self._snapshot).held_by(project):
+            stays = [p for p in staying(held) if not leaves(held, p, leaving)]
+            gone += (placement for placement in held.placements if placement not in stays)
+            if stays:
+                runs.append(Run.of(held, stays, at=at))
+        for pending, admit in self._begun.admits:
+            if pending.project == project:
+                runs.append(Run.begun(pending, admit.places, at=at))
+        return gone, sorted(runs, key=ORDER)
 
     def _would_have(self, pending: PendingView, option: Option) -> bool:
         """Whether it would have enough, and in the tier of this round, were all of its project's

@@ -354,10 +354,10 @@ def test_round_after_round_the_large_one_starts(
 
 def test_nobody_is_evicted_for_who_waits_for_it_then() -> None:
     """Others borrow what comes free: they are not evicted for small work that is kept waiting."""
-    short = [job(f"x{n}", "a", pods(), submitted_at=AT, limit_s=9 * 3600) for n in range(7)]
+    later = [small(f"x{n}", limit_s=86_400) for n in range(7)]
     lent = [job(f"b{n}", "b", pods(), submitted_at=AT - 5000) for n in range(7)]
     queues = [queue("a", h100=8), queue("b", h100=Quota(0, None))]
-    of = fleet(large(), *short, *lent, queues=queues, holding=[one_runs(limit_s=86_400)])
+    of = fleet(large(), *later, *lent, queues=queues, holding=[one_runs(limit_s=86_400)])
     for _ in range(8):
         done = plan(of, POLICY)
         assert not done.preempts

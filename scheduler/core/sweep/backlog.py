@@ -163,6 +163,8 @@ class Backlog:
         table[:, s.PRIORITY] = [view.priority for view in come]
         table[:, s.SUBMITTED] = [view.submitted_at for view in come]
         table[:, s.TURN] = table[:, s.SUBMITTED]
+        limits = [view.run_time_limit_s or s.UNLIMITED for view in come]
+        table[:, s.LIMIT_S] = np.minimum(limits, s.UNLIMITED)
         for nth, view in enumerate(come):
             if view.turn is not None:
                 table[nth, s.TURN], self._turns[view.id] = turn(view)

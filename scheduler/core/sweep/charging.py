@@ -5,6 +5,7 @@ from scheduler.core.sweep.state import (
     ACCEPTED,
     ANY,
     AWAITED,
+    BACK_IN,
     CAPACITY,
     CEILING,
     CHARGED,
@@ -22,6 +23,7 @@ from scheduler.core.sweep.state import (
     KEPT,
     LASTING,
     LIMIT,
+    LIMIT_S,
     MEMBER,
     MODEL,
     NAME,
@@ -121,7 +123,8 @@ def kept(t: Tree, q: Queues, flavor: int, member: int, workload: int) -> int:
         mine, other = q.workloads[workload, column], q.workloads[keeper, column]
         if mine != other:
             is_behind = mine < other if column == PRIORITY else mine > other
-            return int(t.ledgers[KEEPS, flavor, member]) if is_behind else 0
+            ends = q.workloads[workload, LIMIT_S] <= t.ledgers[BACK_IN, flavor, member]
+            return int(t.ledgers[KEEPS, flavor, member]) if is_behind and not ends else 0
     return 0
 
 

@@ -2,12 +2,14 @@
 
 from scheduler.core.sweep.charging import charge_use, has_quota, is_of_tier, kept, nearest
 from scheduler.core.sweep.state import (
+    BACK_IN,
     CAPACITY,
     KEEPER,
     KEEPS,
     KEPT,
     LASTING,
     LIMIT,
+    LIMITED,
     MEMBER,
     NEEDS,
     NEEDS_BEYOND,
@@ -38,7 +40,7 @@ def keep_quota(
     tier: int,
 ) -> bool:  # fmt: skip
     """Of one without caps that did not start; False when it is not known whether an option would
-    find room."""
+    find room, or has to be known when the quota is back."""
     member = q.projects[project, MEMBER]
     for option in range(w.requests[request, OPTIONS], w.requests[request, OPTIONS_BEYOND]):
         if (
@@ -50,9 +52,23 @@ def keep_quota(
         if w.options[option, THERE] == UNKNOWN:
             return False
         if w.options[option, THERE]:
+            if q.projects[project, LIMITED]:
+                return False
             _keep(t, w, option, member, workload)
             return True
     return True
+
+
+@compiled
+def back_in_s(t: Tree, q: Queues, w: Work, workload: int, request: int, project: int) -> int:
+    """As `KeptQuota.back_in_s`; UNKNOWN for None."""
+    member, latest = q.projects[project, MEMBER], UNKNOWN
+    for option in range(w.requests[request, OPTIONS], w.requests[request, OPTIONS_BEYOND]):
+        for need in range(w.options[option, NEEDS], w.options[option, NEEDS_BEYOND]):
+            flavor = w.needs[need, 0]
+            if kept(t, q, flavor, member, workload):
+                latest = max(latest, t.ledgers[BACK_IN, flavor, member])
+    return latest
 
 
 @compiled
@@ -66,6 +82,7 @@ def _keep(t: Tree, w: Work, option: int, member: int, workload: int) -> None:
                 _drop(t, member, t.ledgers[KEEPER, flavor, member])
             t.ledgers[KEEPS, flavor, member] = w.needs[need, 1]
             t.ledgers[KEEPER, flavor, member] = workload
+            t.ledgers[BACK_IN, flavor, member] = UNKNOWN
 
 
 @compiled

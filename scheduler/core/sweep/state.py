@@ -113,7 +113,7 @@ DEPTH: Final = 2
 # that holds some of the flavor that may be evicted, PODS_OR_DEVICES of its model; of the fleet, of
 # projects that are not in the tree. GIVERS: of a member, what those below it hold in sum who are
 # over, as all in between are; of the fleet -1 until asked. KEEPS: what is kept in a project, for
-# the workload that is its KEEPER.
+# the workload that is its KEEPER, which has its quota in BACK_IN seconds, UNKNOWN is never.
 USED: Final = 0
 PROMISED: Final = 1
 KEPT: Final = 2
@@ -132,7 +132,8 @@ HOLDERS: Final = 14
 GIVERS: Final = 15
 KEEPS: Final = 16
 KEEPER: Final = 17
-LEDGERS: Final = 18
+BACK_IN: Final = 18
+LEDGERS: Final = 19
 
 
 class Tree(NamedTuple):
@@ -144,7 +145,8 @@ class Tree(NamedTuple):
 
 
 # projects. Their QUEUE is a range of `queue`, of which NEXT is not yet decided. BY_HAND: none of
-# it is plain. EVICTABLE: its range of `evictable`.
+# it is plain. EVICTABLE: its range of `evictable`. LIMITED: whether any has a run-time limit; set
+# where there is a guard.
 MEMBER: Final = 0
 QUEUE: Final = 1
 QUEUE_BEYOND: Final = 2
@@ -153,7 +155,8 @@ MIXED: Final = 4
 BY_HAND: Final = 5
 EVICTABLE: Final = 6
 EVICTABLE_BEYOND: Final = 7
-PROJECT_COLUMNS: Final = 8
+LIMITED: Final = 8
+PROJECT_COLUMNS: Final = 9
 
 # evictable: how many devices of a model, or pods where they have none, work of a project and a
 # priority holds that may be evicted some day.
@@ -171,14 +174,15 @@ NO_MODEL: Final = 1
 NOBODY: Final = -(1 << 60)
 
 # workloads. TURN is when the submission was as which it queues, NAME the place of that one's id in
-# the order of ids.
+# the order of ids. LIMIT_S: its run-time limit, UNLIMITED without one.
 PRIORITY: Final = 0
 SUBMITTED: Final = 1
 NAME: Final = 2
 CLASS: Final = 3
 PROJECT: Final = 4
 TURN: Final = 5
-WORKLOAD_COLUMNS: Final = 6
+LIMIT_S: Final = 6
+WORKLOAD_COLUMNS: Final = 7
 
 # states, of workloads: all that is written of them.
 WAITING: Final = 0
@@ -187,7 +191,8 @@ DECIDED: Final = 1
 # classes. CAPPED: whether they are an array that has a cap, and decided by hand. LEFT: so many did
 # not start. LIKE: the class that has the same reason for that, or itself if none is told before;
 # such are a chain, of which this one is followed by UNLIKE. OLDEST: when the first of them was
-# submitted, whether it waits or not; set where there is a guard.
+# submitted, SHORTEST_S: the least of their limits, whether they wait or not; set where there is a
+# guard.
 REQUEST: Final = 0
 CLOSED: Final = 1
 CAPPED: Final = 2
@@ -196,7 +201,8 @@ LISTED: Final = 4
 LIKE: Final = 5
 UNLIKE: Final = 6
 OLDEST: Final = 7
-CLASS_COLUMNS: Final = 8
+SHORTEST_S: Final = 8
+CLASS_COLUMNS: Final = 9
 
 
 class Queues(NamedTuple):

@@ -84,6 +84,7 @@ class Sweep:
         self._begun = begun
         self._backfill = backfill
         self._guard = guard
+        self._at = snapshot.at
         self._current = -1
         self._listed: tuple[s.Ints, s.Ints] | None = None
         self._preemptors = 0
@@ -112,6 +113,11 @@ class Sweep:
     def first_since(self, since: int) -> PendingView | None:
         """As `Heads.first_since`."""
         found = running.first_since(self._state, self._current, since)
+        return self._board.backlog.view(found) if found >= 0 else None
+
+    def first_within(self, limit_s: int) -> PendingView | None:
+        """As `Heads.first_within`."""
+        found = running.first_within(self._state, self._current, limit_s)
         return self._board.backlog.view(found) if found >= 0 else None
 
     def take(self, id: WorkloadId) -> None:
@@ -261,13 +267,17 @@ class Sweep:
             row = queues.workloads[self._current, s.PROJECT]
             member = int(queues.projects[row, s.MEMBER])
             members = slice(member, member + 1)
-        keeps, keepers = ledgers[s.KEEPS][:, members], ledgers[s.KEEPER][:, members]
-        found: dict[int, dict[FlavorId, int]] = {}
+        keeps, keepers, back_in = (
+            ledgers[column][:, members] for column in (s.KEEPS, s.KEEPER, s.BACK_IN)
+        )
+        found: dict[tuple[int, int], dict[FlavorId, int]] = {}
         for row, column in np.argwhere(keeps).tolist():
-            of = found.setdefault(int(keepers[row, column]), {})
-            of[self._board.flavors[row].id] = int(keeps[row, column])
-        for keeper, amounts in found.items():
-            self._admission.kept.keep(self._board.backlog.view(keeper), amounts)
+            key = int(keepers[row, column]), int(back_in[row, column])
+            found.setdefault(key, {})[self._board.flavors[row].id] = int(keeps[row, column])
+        for (keeper, in_s), amounts in found.items():
+            back_at = None if in_s == s.UNKNOWN else self._at + in_s
+            view = self._board.backlog.view(keeper)
+            self._admission.kept.keep(view, amounts, back_at=back_at)
 
     def _learn_kept(self, project: ProjectId) -> None:
         """What is kept by hand in the project."""
@@ -279,15 +289,21 @@ class Sweep:
             if kept := of.get(flavor.id):
                 [keeper] = backlog.rows_of([kept.pending.id])
                 ledgers[s.KEEPS, row, member], ledgers[s.KEEPER, row, member] = kept.amount, keeper
+                in_s = s.UNKNOWN if kept.back_at is None else kept.back_at - self._at
+                ledgers[s.BACK_IN, row, member] = in_s
 
     def _learn_guard(self, guard: QuotaGuard) -> None:
         queues, counts = self._state.queues, self._state.log.counts
         counts[s.GUARDED], counts[s.RECLAIMS] = guard.since, int(guard.reclaims)
-        queues.classes[:, s.OLDEST] = s.UNLIMITED
+        queues.classes[:, s.OLDEST] = queues.classes[:, s.SHORTEST_S] = s.UNLIMITED
         if guard.since == NEVER:
             return
-        submitted = queues.workloads[queues.queue, s.SUBMITTED]
-        np.minimum.at(queues.classes[:, s.OLDEST], queues.class_at, submitted)
+        waiting = queues.workloads[queues.queue]
+        np.minimum.at(queues.classes[:, s.OLDEST], queues.class_at, waiting[:, s.SUBMITTED])
+        limited = waiting[:, s.LIMIT_S] < s.UNLIMITED
+        queues.projects[waiting[limited, s.PROJECT], s.LIMITED] = 1
+        limits = waiting[limited, s.LIMIT_S]
+        np.minimum.at(queues.classes[:, s.SHORTEST_S], queues.class_at[limited], limits)
 
     def _columns(self) -> Iterator[tuple[int, str]]:
         """The columns of `ahead`, and the models that they are for."""

@@ -1,0 +1,120 @@
+"""Quota that is kept is not kept from what ends before it is back: by hand and swept."""
+
+from dataclasses import replace
+
+import pytest
+
+from scheduler.core import cycle
+from scheduler.core.plan import Plan
+from scheduler.core.policy import Policy
+from scheduler.core.reasons import ReasonCode
+from scheduler.core.snapshot import HoldingView, PendingView, Snapshot
+from tests.core.build import AT, Outcome, Quota, job, node, pods, queue, runs, snapshot
+from tests.core.rounds import carried_out
+
+GUARD_S, HOUR_S = 600, 3600
+POLICY = Policy(guard_s=GUARD_S)
+LENT = [runs(f"b{n}", "b", f"n1/{n}", since_s=60) for n in range(1, 8)]
+
+
+@pytest.fixture(params=[0, 1 << 30], ids=["swept", "by hand"], autouse=True)
+def _way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cycle, "LEAST_SWEPT", request.param)
+
+
+def fleet(*pending: PendingView, holding: list[HoldingView], known: bool = True) -> Snapshot:
+    """Eight GPUs, all guaranteed to project a, of which it uses one for a day; all are asked for
+    since long. `known`: when that ends."""
+    uses = runs("r", "a", "n1/0", limit_s=24 * HOUR_S if known else None)
+    large = job("large", "a", pods(gpus=8), submitted_at=AT - GUARD_S)
+    return snapshot(
+        nodes=[node("n1", gpus=8)],
+        queues=[queue("a", h100=8), queue("b", h100=Quota(0, None))],
+        pending=[large, *pending],
+        holding=[uses, *holding],
+    )
+
+
+def small(
+    name: str, *, limit_h: int | None, priority: int = 0, gpus: int = 1, ago_s: int = 0
+) -> PendingView:
+    limit_s = None if limit_h is None else limit_h * HOUR_S
+    at = AT - ago_s
+    return job(name, "a", pods(gpus=gpus), limit_s=limit_s, priority=priority, submitted_at=at)
+
+
+def planned(of: Snapshot) -> Plan:
+    return cycle.plan(of, POLICY)
+
+
+def evicted(made: Plan) -> list[str]:
+    return sorted(f"{preempt.victim} for {preempt.preemptor}" for preempt in made.preempts)
+
+
+def test_it_takes_back_what_others_borrow_and_starts() -> None:
+    short = [small(f"x{n}", limit_h=9, ago_s=9 - n) for n in range(3)]
+    of = fleet(*short, holding=LENT)
+    made = planned(of)
+    assert evicted(made) == ["b1 for x0", "b2 for x1", "b3 for x2"]
+    for _ in range(3):
+        of, _ = carried_out(of, made)
+        made = planned(of)
+        assert not made.preempts
+    assert {held.id for held in of.holding} >= {"x0", "x1", "x2", "b4"}
+
+
+def test_nobody_is_evicted_for_what_may_end_later() -> None:
+    for limit_h in (25, None):
+        made = planned(fleet(small("x", limit_h=limit_h), holding=LENT))
+        assert (made.preempts, made.admits) == ((), ())
+
+
+def test_nor_for_any_while_nobody_knows_when_the_quota_is_back() -> None:
+    made = planned(fleet(small("x", limit_h=1), holding=LENT, known=False))
+    assert (made.preempts, made.admits) == ((), ())
+
+
+def test_one_behind_its_like_that_may_not_is_seen() -> None:
+    """x0 and x2 say nothing, x1 ends too late, x4 comes before x3 by its priority."""
+    of = fleet(
+        small("x0", limit_h=None, ago_s=9),
+        small("x1", limit_h=30, ago_s=8),
+        small("x2", limit_h=None, ago_s=7),
+        small("x3", limit_h=9, ago_s=6),
+        small("x4", limit_h=9, ago_s=5, priority=-1),
+        small("x5", limit_h=9, ago_s=4, priority=-1),
+        holding=[],
+    )
+    made = Outcome(planned(of))
+    assert made.started() == ["x3", "x4", "x5"]
+    assert {made.reason(f"x{n}") for n in range(3)} == {ReasonCode.QUOTA_KEPT}
+
+
+def test_they_start_as_long_as_there_is_room() -> None:
+    of = fleet(
+        small("x0", limit_h=None, gpus=3, ago_s=9),
+        *(small(f"x{n}", limit_h=9, gpus=3) for n in (1, 2, 3)),
+        holding=[],
+    )
+    made = Outcome(planned(of))
+    assert made.started() == ["x1", "x2"]
+    assert sorted(made.holds) == ["large", "x0", "x3"]
+
+
+def test_what_is_guaranteed_to_it_comes_before_what_others_borrow() -> None:
+    """Who borrows has waited longer, and is of higher priority."""
+    borrows = [job(f"c{n}", "b", pods(), submitted_at=AT - 5000, priority=9) for n in range(7)]
+    made = Outcome(planned(fleet(small("x", limit_h=1), *borrows, holding=[])))
+    assert made.started()[0] == "x"
+
+
+def test_what_goes_ahead_leaves_the_quota_when_it_is_wanted() -> None:
+    """A day later all have ended by their limits."""
+    of = fleet(*(small(f"x{n}", limit_h=9, gpus=7) for n in range(2)), holding=[])
+    made = planned(of)
+    assert Outcome(made).started() == ["x0"]
+    of, _ = carried_out(of, made)
+    ends = {held.id: (held.started_at or AT) + (held.run_time_limit_s or 0) for held in of.holding}
+    assert all(end <= AT + 24 * HOUR_S for end in ends.values())
+    of = replace(of, at=max(ends.values()), holding=())
+    assert Outcome(planned(of)).started()[0] == "large"
