@@ -59,11 +59,18 @@ class KeptQuota:
         """What is kept in the project."""
         return self._of.get(project, {})
 
+    def ahead(self, pending: PendingView, flavor: FlavorId) -> Kept | None:
+        """What is kept for one who stands before it."""
+        kept = self.of(pending.project).get(flavor)
+        if kept is None or place_in_queue(pending) <= place_in_queue(kept.pending):
+            return None
+        return kept
+
     def amount(self, pending: PendingView, flavor: FlavorId) -> int:
         """How much is kept from it: 0 unless it stands behind the one for whom, and may end after
         that one has its quota."""
-        kept = self.of(pending.project).get(flavor)
-        if kept is None or place_in_queue(pending) <= place_in_queue(kept.pending):
+        kept = self.ahead(pending, flavor)
+        if kept is None:
             return 0
         limit_s, back_at = pending.run_time_limit_s, kept.back_at
         if limit_s and back_at is not None and self._at + limit_s <= back_at:

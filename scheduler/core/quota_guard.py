@@ -79,7 +79,7 @@ class QuotaGuard:
             return
         for option in request.options:
             if (
-                not any(kept.amount(pending, flavor) for flavor, _ in option.needs)
+                not any(kept.ahead(pending, flavor) for flavor, _ in option.needs)
                 and admission.caps.lacks(pending=pending, option=option) is None
                 and not admission.has_quota(pending=pending, option=option)
                 and self._would_have(pending, option)
@@ -101,7 +101,7 @@ class QuotaGuard:
             ):
                 amounts[flavor] += amount
         of = self._admission.kept
-        if not any(of.amount(pending, flavor) for flavor in amounts):
+        if not any(of.ahead(pending, flavor) for flavor in amounts):
             of.keep(pending, +amounts, back_at=kept.starts_at)
 
     def is_enough(self, *, pending: PendingView, option: Option) -> bool:

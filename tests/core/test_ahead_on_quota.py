@@ -118,3 +118,12 @@ def test_what_goes_ahead_leaves_the_quota_when_it_is_wanted() -> None:
     assert all(end <= AT + 24 * HOUR_S for end in ends.values())
     of = replace(of, at=max(ends.values()), holding=())
     assert Outcome(planned(of)).started()[0] == "large"
+
+
+def test_who_ends_in_time_and_lacks_quota_too_takes_nobodys_place() -> None:
+    """It has waited as long, and stands behind: what is kept stays the first one's."""
+    three = job("three", "a", pods(gpus=3), submitted_at=AT - GUARD_S, limit_s=HOUR_S)
+    uses = runs("s", "a", *(f"n1/{n}" for n in range(1, 6)), limit_s=25 * HOUR_S)
+    made = planned(fleet(three, small("x", limit_h=None), holding=[uses]))
+    assert made.admits == ()
+    assert dict(made.reasons()["x"].numbers)["kept_milli"] == 8000

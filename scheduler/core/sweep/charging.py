@@ -116,16 +116,22 @@ def _left(t: Tree, log: Log, flavor: int, member: int) -> int:
 @compiled
 def kept(t: Tree, q: Queues, flavor: int, member: int, workload: int) -> int:
     """As `KeptQuota.amount`."""
+    ends = q.workloads[workload, LIMIT_S] <= t.ledgers[BACK_IN, flavor, member]
+    is_kept_from = not ends and is_behind(t, q, flavor, member, workload)
+    return int(t.ledgers[KEEPS, flavor, member]) if is_kept_from else 0
+
+
+@compiled
+def is_behind(t: Tree, q: Queues, flavor: int, member: int, workload: int) -> bool:
+    """As `KeptQuota.ahead`, whether there is any."""
     if not t.ledgers[KEEPS, flavor, member]:
-        return 0
+        return False
     keeper = t.ledgers[KEEPER, flavor, member]
     for column in (PRIORITY, TURN, NAME):
         mine, other = q.workloads[workload, column], q.workloads[keeper, column]
         if mine != other:
-            is_behind = mine < other if column == PRIORITY else mine > other
-            ends = q.workloads[workload, LIMIT_S] <= t.ledgers[BACK_IN, flavor, member]
-            return int(t.ledgers[KEEPS, flavor, member]) if is_behind and not ends else 0
-    return 0
+            return bool(mine < other if column == PRIORITY else mine > other)
+    return False
 
 
 @compiled

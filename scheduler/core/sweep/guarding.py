@@ -1,6 +1,13 @@
 """Quota kept for who has waited long, compiled: what `QuotaGuard.keep` does."""
 
-from scheduler.core.sweep.charging import charge_use, has_quota, is_of_tier, kept, nearest
+from scheduler.core.sweep.charging import (
+    charge_use,
+    has_quota,
+    is_behind,
+    is_of_tier,
+    kept,
+    nearest,
+)
 from scheduler.core.sweep.state import (
     BACK_IN,
     CAPACITY,
@@ -44,7 +51,7 @@ def keep_quota(
     member = q.projects[project, MEMBER]
     for option in range(w.requests[request, OPTIONS], w.requests[request, OPTIONS_BEYOND]):
         if (
-            _is_any_kept(t, q, w, option, member, workload)
+            _is_any_ahead(t, q, w, option, member, workload)
             or has_quota(f, t, q, w, log, request, option, member, workload)
             or not _would_have(f, t, q, w, log, request, option, project, workload, tier)
         ):
@@ -94,10 +101,10 @@ def _drop(t: Tree, member: int, workload: int) -> None:
 
 
 @compiled
-def _is_any_kept(t: Tree, q: Queues, w: Work, option: int, member: int, workload: int) -> bool:
-    """Whether any of what the option needs is kept from it."""
+def _is_any_ahead(t: Tree, q: Queues, w: Work, option: int, member: int, workload: int) -> bool:
+    """Whether any of what the option needs is kept for one who stands before it."""
     for need in range(w.options[option, NEEDS], w.options[option, NEEDS_BEYOND]):
-        if kept(t, q, w.needs[need, 0], member, workload):
+        if is_behind(t, q, w.needs[need, 0], member, workload):
             return True
     return False
 

@@ -64,7 +64,7 @@ from scheduler.core.sweep.state import (
     entry,
 )
 
-PARTS: Final = "3d6b32936adc77b7"
+PARTS: Final = "c7668544403c4f2b"
 
 DONE: Final = -1
 """The answer of `run` when nothing is left; else it is the workload to be decided by hand."""
