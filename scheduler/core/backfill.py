@@ -84,12 +84,13 @@ class Backfill:
         return self._snapshot.at - guard_s
 
     def may_keep(self, *, pending: PendingView, request: Request) -> bool:
-        """Whether its like was not looked at in vain, nor less of the same flavors: what is not
-        there stands in nobody's way. Asked of who has waited long enough."""
+        """Whether it has waited long enough, and its like was not looked at in vain, nor less of
+        the same flavors: what is not there stands in nobody's way."""
         project = pending.project
         of_project = sum(1 for other, _ in self._in_vain if other == project)
         return (
-            of_project < MOST_IN_VAIN_EACH
+            pending.submitted_at <= self.waited_since
+            and of_project < MOST_IN_VAIN_EACH
             and (project, request) not in self._in_vain
             and any(map(self._may_be_there, request.options))
         )

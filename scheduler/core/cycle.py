@@ -32,6 +32,7 @@ from scheduler.core.caps import Caps
 from scheduler.core.collection import no_collection
 from scheduler.core.compiled import compiled
 from scheduler.core.consolidate import consolidate
+from scheduler.core.draft import Draft
 from scheduler.core.elastic import keeping, leaving
 from scheduler.core.enforce import enforce
 from scheduler.core.evict import Wait
@@ -180,8 +181,9 @@ class Cycle:
             self._round(heads)
         ahead = go_ahead(
             snapshot=self.snapshot, shadow=self.backfill.shadow, left=heads.left,
-            whole=lambda: self._whole, book=self._now.book, request_of=heads.request_of,
-            shares=self._shares, begun=self._begun,
+            whole=lambda: self._whole, beside=lambda: self._beside(self._now),
+            kept=self.admission.kept, request_of=heads.request_of, shares=self._shares,
+            begun=self._begun,
         )  # fmt: skip
         moved = consolidate(
             snapshot=self.snapshot,
@@ -214,6 +216,15 @@ class Cycle:
         up = Better(snapshot=of, holders=holders, admission=admission, evictions=self.evictions)
         return up.run(made=made, budget_milli_s=policy.consolidation_budget_milli_s)
 
+    def _beside(self, draft: Draft) -> Admission:
+        """Into the draft, as into the fleet."""
+        beside = Admission(
+            snapshot=self.snapshot, draft=draft, shares=self._shares, caps=self._caps,
+            windows=self.admission.windows,
+        )  # fmt: skip
+        beside.promised, beside.kept = self.admission.promised, self.admission.kept
+        return beside
+
     def _why_not(self, pending: PendingView, request: Request) -> Reason:
         if request.options or not request.refused:  # else it never starts, whatever is capped
             reason = self.admission.why_none(pending=pending, request=request)
@@ -245,12 +256,7 @@ class Cycle:
         for node in sorted(self._promised):
             if soon is not None:
                 draft.tighten(node=node, other=soon.rooms[node])
-        whole = Admission(
-            snapshot=self.snapshot, draft=draft, shares=self._shares, caps=self._caps,
-            windows=self.admission.windows,
-        )  # fmt: skip
-        whole.promised, whole.kept = self.admission.promised, self.admission.kept
-        return whole
+        return self._beside(draft)
 
     def _backlog(self) -> "Backlog | None":
         """Who waits, in tables, where that saves time."""
@@ -293,7 +299,7 @@ class Cycle:
         is_last = self.admission.tier == BORROWED
         while not self._begun.is_full and (pending := heads.next()) is not None:
             request = heads.request_of(pending)
-            if not self._start(pending, request, heads):
+            if not self._start(pending, request):
                 self._guard.keep(
                     first_since=heads.first_since,
                     request=request,
@@ -301,22 +307,12 @@ class Cycle:
                 )
                 if not is_last and pending.project in heads.mixed:
                     self.admission.claim(pending=pending, request=request)
-                self._start_short(pending, request, heads)
                 heads.close()
-
-    def _start_short(self, pending: PendingView, request: Request, heads: "Heads | Sweep") -> None:
-        """Those of its like that end before the quota is back that is kept from it."""
-        kept = self.admission.kept
-        while not self._begun.is_full and (by_s := kept.back_in_s(pending, request)) is not None:
-            ends = heads.first_within(by_s)
-            if ends is None or not self._start(ends, request, heads):
-                return
-            heads.take(ends.id)
 
     def _hold(self, pending: PendingView, reason: Reason) -> None:
         self._holds.append(Hold((pending.id,), reason))
 
-    def _start(self, pending: PendingView, request: Request, heads: "Heads | Sweep") -> bool:
+    def _start(self, pending: PendingView, request: Request) -> bool:
         """Admit it, or hold it for what it then waits for, or for what is kept for it; False when
         none of it helps, or a reservation would lack what it takes."""
         admit = self.admission.start(pending=pending, request=request)
@@ -330,7 +326,7 @@ class Cycle:
         if self.evictions is not None and not self.evictions.idle:
             reason = self._wait(pending, request, options, self.evictions)
         if reason is None or reason.code is ReasonCode.RESERVED:
-            reason = self._keep(pending, request, heads) or reason
+            reason = self._keep(pending, request) or reason
         if reason is None:
             return False
         if reason.code is ReasonCode.RESERVED:
@@ -339,24 +335,16 @@ class Cycle:
         self._hold(pending, reason)
         return True
 
-    def _keep(
-        self, pending: PendingView, request: Request, heads: "Heads | Sweep"
-    ) -> Reason | None:
-        """Keep room for the first of its like that has waited long. Another one is held, and then
-        the next is asked about; None when there is none, or when that does not help it."""
+    def _keep(self, pending: PendingView, request: Request) -> Reason | None:
+        """Keep for it what it gets first; None when that does not help it."""
         kept = self._room_guard.keep(
-            first_since=heads.first_since,
+            pending=pending,
             request=request,
             leaving=given_up(self._preempts, self._shrinks),
         )
-        if not isinstance(kept, Keep):
-            return kept
-        reason = room_kept(kept, flavors=self._now.flavors, at=self.snapshot.at)
-        if kept.workload == pending.id:
-            return reason
-        self._holds.append(Hold((kept.workload,), reason))
-        heads.take(kept.workload)
-        return self._keep(pending, request, heads)
+        if isinstance(kept, Keep):
+            return room_kept(kept, flavors=self._now.flavors, at=self.snapshot.at)
+        return kept
 
     def _wait(
         self,
@@ -372,6 +360,7 @@ class Cycle:
         any of it. Later plans decide anew, in their order; who comes before it may be first.
         """
         own = evictions.candidates.own_amounts(pending=pending)
+        options = [o for o in options if self.admission.kept.may_evict(pending, o)]
         wait = evictions.find(
             pending=pending,
             request=request,

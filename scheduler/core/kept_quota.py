@@ -11,9 +11,12 @@ from typing import NamedTuple
 from scheduler.core.limits import because
 from scheduler.core.order import place_in_queue
 from scheduler.core.reasons import Reason, ReasonCode
-from scheduler.core.request import Option, Request
+from scheduler.core.request import Option
 from scheduler.core.snapshot import FlavorView, PendingView
 from scheduler.core.units import FlavorId, ProjectId
+
+LEAVES_IN_S = 900
+"""So long who is evicted may take to leave, by notice and grace, and be seen gone."""
 
 
 class Kept(NamedTuple):
@@ -72,22 +75,27 @@ class KeptQuota:
         kept = self.ahead(pending, flavor)
         if kept is None:
             return 0
-        limit_s, back_at = pending.run_time_limit_s, kept.back_at
-        if limit_s and back_at is not None and self._at + limit_s <= back_at:
-            return 0
-        return kept.amount
+        return 0 if self._ends_in_time(pending, kept) else kept.amount
 
-    def back_in_s(self, pending: PendingView, request: Request) -> int | None:
-        """In how many seconds the last of what is kept from it is back; None when nothing is kept
-        from it, or nobody knows of any."""
-        flavors = {flavor for option in request.options for flavor, _ in option.needs}
-        kept = self.of(pending.project)
-        times = [
-            kept[flavor].back_at
-            for flavor in flavors
-            if flavor in kept and self.amount(pending, flavor)
-        ]
-        return max((at - self._at for at in times if at is not None), default=None)
+    def _ends_in_time(self, pending: PendingView, kept: Kept, *, after_s: int = 0) -> bool:
+        """Should it start so much later."""
+        if not pending.run_time_limit_s or kept.back_at is None:
+            return False
+        return self._at + after_s + pending.run_time_limit_s <= kept.back_at
+
+    def is_any_ahead(self, pending: PendingView, option: Option) -> bool:
+        """Whether any of what the option needs is kept for one who stands before it."""
+        return any(self.ahead(pending, flavor) for flavor, _ in option.needs)
+
+    def may_evict(self, pending: PendingView, option: Option) -> bool:
+        """Whether quota will not be kept from it either once those have left who go for it."""
+        kept = (self.ahead(pending, flavor) for flavor, _ in option.needs)
+        return not any(
+            each is not None
+            and self._ends_in_time(pending, each)
+            and not self._ends_in_time(pending, each, after_s=LEAVES_IN_S)
+            for each in kept
+        )
 
     def why_not(
         self,

@@ -27,8 +27,6 @@ from scheduler.core.units import ProjectId, UserId, WorkloadId
 _InProject = tuple[int, int, str]
 _Key = tuple[int, tuple[int, ...], int, str]
 
-_EVER = 1 << 62
-
 type Why = Callable[[PendingView, Request], Reason]
 """The reason to tell one that did not start, and all of its class."""
 
@@ -43,15 +41,13 @@ class Left(NamedTuple):
 
 
 class _Like:
-    """The workloads of one project, submitter and array with one request, the next one last. None
-    was submitted before `since`, or has a run-time limit below `shortest_s`."""
+    """The workloads of one project, submitter and array with one request, the next one last."""
 
-    __slots__ = ("request", "shortest_s", "since", "waiting")
+    __slots__ = ("request", "waiting")
 
     def __init__(self, request: Request) -> None:
         self.request = request
         self.waiting: list[PendingView] = []
-        self.since = self.shortest_s = 0
 
 
 class Heads:
@@ -78,8 +74,6 @@ class Heads:
             like.waiting.append(waiting)
         for like in likes.values():
             like.waiting.sort(key=place_in_queue, reverse=True)
-            like.since = min(waiting.submitted_at for waiting in like.waiting)
-            like.shortest_s = min(waiting.run_time_limit_s or _EVER for waiting in like.waiting)
         self._likes = [(key[0], like) for key, like in likes.items()]
         priorities: dict[ProjectId, set[int]] = {}
         for waiting in pending:
@@ -121,28 +115,8 @@ class Heads:
         if self._current is None:
             return None
         _, like, head = self._current
-        waiting = chain((head,), reversed(like.waiting) if like.since <= since else ())
+        waiting = chain((head,), reversed(like.waiting))
         return next((each for each in waiting if each.submitted_at <= since), None)
-
-    def first_within(self, limit_s: int) -> PendingView | None:
-        """Of those that wait behind the workload handed out last, of its like, the first whose
-        run-time limit is no longer."""
-        if self._current is None or self._current[1].shortest_s > limit_s:
-            return None
-        waiting = reversed(self._current[1].waiting)
-        return next((p for p in waiting if (p.run_time_limit_s or _EVER) <= limit_s), None)
-
-    def take(self, id: WorkloadId) -> None:
-        """One that waits behind the workload handed out last, of its like, is decided too."""
-        if self._current is None:
-            return
-        project, like, _ = self._current
-        like.waiting = [waiting for waiting in like.waiting if waiting.id != id]
-        queue = self._queues[project]
-        queue[:] = [item for item in queue if item[1] is not like]
-        if like.waiting:
-            queue.append((place_in_queue(like.waiting[-1]), like))
-        heapify(queue)
 
     def close(self) -> None:
         """The workload handed out last did not start: neither will its like.

@@ -79,7 +79,7 @@ class QuotaGuard:
             return
         for option in request.options:
             if (
-                not any(kept.ahead(pending, flavor) for flavor, _ in option.needs)
+                not kept.is_any_ahead(pending, option)
                 and admission.caps.lacks(pending=pending, option=option) is None
                 and not admission.has_quota(pending=pending, option=option)
                 and self._would_have(pending, option)
@@ -104,7 +104,7 @@ class QuotaGuard:
         if not any(of.ahead(pending, flavor) for flavor in amounts):
             of.keep(pending, +amounts, back_at=kept.starts_at)
 
-    def is_enough(self, *, pending: PendingView, option: Option) -> bool:
+    def _is_enough(self, *, pending: PendingView, option: Option) -> bool:
         """Whether it has quota, or may take it back from who borrows it."""
         if self._admission.has_quota(pending=pending, option=option):
             return True
@@ -130,7 +130,7 @@ class QuotaGuard:
         when nobody knows, or room is what it lacks."""
 
         def is_enough() -> bool:
-            return self.is_enough(pending=pending, option=option)
+            return self._is_enough(pending=pending, option=option)
 
         if is_enough():
             return None
@@ -175,7 +175,7 @@ class QuotaGuard:
             cohorts, by = admission.draft.book.cohorts, self._guarantor(pending, option)
             tier = tier_of(cohorts, project=pending.project, guarantor=by)
             in_turn = admission.tier == BORROWED or tier >= admission.tier
-            return in_turn and self.is_enough(pending=pending, option=option)
+            return in_turn and self._is_enough(pending=pending, option=option)
 
     def _is_guaranteed(self, pending: PendingView, option: Option) -> bool:
         """Within the limits of those below its guarantor, too."""

@@ -1,10 +1,10 @@
 """For whom room is kept (ADR 0020): who has waited for `guard_s`, has quota, and fits nowhere.
 
-Of requests that are alike the first in the queue that has waited so long, whoever newer stands
-before it: that one may still be first, but smaller work that comes later may not.
+Not for one that has quota which is kept for another only because it ends in time: so may others
+that come after it, and use it up until its room is there.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 
 from scheduler.core.admission import Admission
 from scheduler.core.backfill import Backfill
@@ -13,7 +13,7 @@ from scheduler.core.plan import Keep
 from scheduler.core.preempt import Evictions
 from scheduler.core.quota_guard import QuotaGuard
 from scheduler.core.reasons import Reason
-from scheduler.core.request import Request
+from scheduler.core.request import Option, Request
 from scheduler.core.snapshot import PendingView
 from scheduler.core.victims import UnitId
 
@@ -39,19 +39,24 @@ class RoomGuard:
     def keep(
         self,
         *,
-        first_since: Callable[[int], PendingView | None],
+        pending: PendingView,
         request: Request,
         leaving: Collection[UnitId],
     ) -> Keep | Reason | None:
-        """For the first of the like of who did not start what that gets first; None when nobody
-        has waited, room is not what it lacks, or is never had. Why, when a reservation would lack
-        it then. Who is `leaving` is gone before all others."""
-        pending, of = first_since(self._backfill.waited_since), self._admission
-        if pending is None or not self._backfill.may_keep(pending=pending, request=request):
+        """What it gets first; None when it has not waited so long, room is not what it lacks, or
+        is never had. Why, when a reservation would lack it then. Who is `leaving` is gone before
+        all others."""
+        if not self._backfill.may_keep(pending=pending, request=request):
             return None
+        of = self._admission
         options = of.of_tier(pending=pending, request=request)
         full = [option for option in options if of.is_full(option=option)]
-        lawful = [option for option in full if of.has_quota(pending=pending, option=option)]
+        lawful = [
+            option
+            for option in full
+            if of.has_quota(pending=pending, option=option)
+            and not self._has_what_is_kept(pending, option)
+        ]
         if not lawful:
             return None
         by = self._evictions
@@ -70,3 +75,12 @@ class RoomGuard:
                 by.candidates.spare(self._backfill.counted_on)
             self._guard.keep_beside(kept=kept, pending=pending)
         return kept
+
+    def _has_what_is_kept(self, pending: PendingView, option: Option) -> bool:
+        of = self._admission
+        for flavor, asked in option.needs:
+            kept = of.kept.ahead(pending, flavor)
+            available = of.available(pending.project, flavor) or 0
+            if kept is not None and available - kept.amount < asked:
+                return True
+        return False

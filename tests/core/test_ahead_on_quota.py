@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 
 from scheduler.core import cycle
+from scheduler.core.kept_quota import LEAVES_IN_S
 from scheduler.core.plan import Plan
 from scheduler.core.policy import Policy
-from scheduler.core.reasons import ReasonCode
 from scheduler.core.snapshot import HoldingView, PendingView, Snapshot
-from tests.core.build import AT, Outcome, Quota, job, node, pods, queue, runs, snapshot
+from tests.core.build import AT, T4, Outcome, Quota, job, node, pods, queue, runs, snapshot
 from tests.core.rounds import carried_out
 
 GUARD_S, HOUR_S = 600, 3600
@@ -74,31 +74,68 @@ def test_nor_for_any_while_nobody_knows_when_the_quota_is_back() -> None:
     assert (made.preempts, made.admits) == ((), ())
 
 
-def test_one_behind_its_like_that_may_not_is_seen() -> None:
-    """x0 and x2 say nothing, x1 ends too late, x4 comes before x3 by its priority."""
+def test_nobody_is_evicted_for_what_may_end_too_late_once_they_have_left() -> None:
+    """Of those that end in time the last few minutes before start where there is room."""
+    edge = replace(small("x", limit_h=24), run_time_limit_s=24 * HOUR_S - LEAVES_IN_S + 1)
+    assert not planned(fleet(edge, holding=LENT)).preempts
+    sooner = replace(edge, run_time_limit_s=24 * HOUR_S - LEAVES_IN_S)
+    assert evicted(planned(fleet(sooner, holding=LENT))) == ["b1 for x"]
+    assert Outcome(planned(fleet(edge, holding=[]))).started() == ["x"]
+
+
+def test_those_behind_a_like_that_may_not_start_after_all_others() -> None:
+    """x0 says nothing, x1 ends too late; who borrows is asked before x2 and x3."""
     of = fleet(
         small("x0", limit_h=None, ago_s=9),
         small("x1", limit_h=30, ago_s=8),
-        small("x2", limit_h=None, ago_s=7),
-        small("x3", limit_h=9, ago_s=6),
-        small("x4", limit_h=9, ago_s=5, priority=-1),
-        small("x5", limit_h=9, ago_s=4, priority=-1),
+        small("x2", limit_h=9, ago_s=7),
+        small("x3", limit_h=9, ago_s=6, priority=-1),
+        job("c", "b", pods(gpus=2), submitted_at=AT),
+        small("x4", limit_h=9, gpus=4, ago_s=4),
         holding=[],
     )
     made = Outcome(planned(of))
-    assert made.started() == ["x3", "x4", "x5"]
-    assert {made.reason(f"x{n}") for n in range(3)} == {ReasonCode.QUOTA_KEPT}
+    assert made.started() == ["x4", "c", "x2"]
 
 
-def test_they_start_as_long_as_there_is_room() -> None:
-    of = fleet(
-        small("x0", limit_h=None, gpus=3, ago_s=9),
-        *(small(f"x{n}", limit_h=9, gpus=3) for n in (1, 2, 3)),
-        holding=[],
+def test_nobody_is_evicted_for_those_behind_a_like_that_may_not() -> None:
+    of = fleet(small("x0", limit_h=None, ago_s=9), small("x1", limit_h=9), holding=LENT)
+    assert not planned(of).preempts
+
+
+def test_who_ends_before_the_one_flavor_is_back_starts_where_another_like_of_it_may_not() -> None:
+    """Of the second flavor the quota is back in two hours, of the first in ten, but it is full."""
+    of = snapshot(
+        nodes=[node("n1", gpus=8), node("m1", gpus=8, model=T4)],
+        queues=[queue("a", h100=8, t4=8)],
+        pending=[
+            job("w", "a", pods(gpus=8), submitted_at=AT - 900),
+            job("v", "a", pods(gpus=8, flavors="t4"), submitted_at=AT - 800),
+            *(
+                job(name, "a", pods(flavors="h100 t4"), submitted_at=AT, limit_s=limit_s)
+                for name, limit_s in [("h", None), ("i", 9 * HOUR_S), ("x", HOUR_S)]
+            ),
+        ],
+        holding=[
+            runs("r", "a", *(f"n1/{n}" for n in range(8)), limit_s=10 * HOUR_S),
+            runs("s", "a", "m1/0", flavor="t4", limit_s=2 * HOUR_S),
+        ],
     )
-    made = Outcome(planned(of))
-    assert made.started() == ["x1", "x2"]
-    assert sorted(made.holds) == ["large", "x0", "x3"]
+    assert Outcome(planned(of)).started() == ["x"]
+
+
+def test_no_room_is_kept_for_who_stands_behind_the_one_for_whom_quota_is() -> None:
+    """It ends in time and would have room in ten hours; what comes after it may be on it then."""
+    waits = replace(small("s", limit_h=1, gpus=8), submitted_at=AT - GUARD_S)
+    of = fleet(waits, holding=[runs("b", "b", "n1/1", limit_s=10 * HOUR_S)])
+    of = replace(of, queues=(queue("a", h100=16), queue("b", h100=Quota(1, None))))
+    of = replace(of, pending=tuple(
+        replace(p, pod_sets=tuple(replace(s, count=2, min_count=2) for s in p.pod_sets))
+        if p.id == "large" else p for p in of.pending
+    ))  # fmt: skip
+    of = replace(of, clusters=snapshot(nodes=[node("n1", gpus=8), node("n2", gpus=8)]).clusters)
+    of = replace(of, holding=(*of.holding, runs("c", "a", "n2/0", limit_s=24 * HOUR_S)))
+    assert planned(of).keeps == ()
 
 
 def test_what_is_guaranteed_to_it_comes_before_what_others_borrow() -> None:
@@ -109,15 +146,13 @@ def test_what_is_guaranteed_to_it_comes_before_what_others_borrow() -> None:
 
 
 def test_what_goes_ahead_leaves_the_quota_when_it_is_wanted() -> None:
-    """A day later all have ended by their limits."""
+    """In a day all have ended by their limits."""
     of = fleet(*(small(f"x{n}", limit_h=9, gpus=7) for n in range(2)), holding=[])
     made = planned(of)
     assert Outcome(made).started() == ["x0"]
     of, _ = carried_out(of, made)
-    ends = {held.id: (held.started_at or AT) + (held.run_time_limit_s or 0) for held in of.holding}
-    assert all(end <= AT + 24 * HOUR_S for end in ends.values())
-    of = replace(of, at=max(ends.values()), holding=())
-    assert Outcome(planned(of)).started()[0] == "large"
+    ends = [(held.started_at or AT) + (held.run_time_limit_s or 0) for held in of.holding]
+    assert max(ends) <= AT + 24 * HOUR_S
 
 
 def test_who_ends_in_time_and_lacks_quota_too_takes_nobodys_place() -> None:
@@ -126,4 +161,4 @@ def test_who_ends_in_time_and_lacks_quota_too_takes_nobodys_place() -> None:
     uses = runs("s", "a", *(f"n1/{n}" for n in range(1, 6)), limit_s=25 * HOUR_S)
     made = planned(fleet(three, small("x", limit_h=None), holding=[uses]))
     assert made.admits == ()
-    assert dict(made.reasons()["x"].numbers)["kept_milli"] == 8000
+    assert Outcome(made).numbers("x")["kept_milli"] == 8000

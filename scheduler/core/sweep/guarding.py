@@ -5,7 +5,6 @@ from scheduler.core.sweep.charging import (
     has_quota,
     is_behind,
     is_of_tier,
-    kept,
     nearest,
 )
 from scheduler.core.sweep.state import (
@@ -64,18 +63,6 @@ def keep_quota(
             _keep(t, w, option, member, workload)
             return True
     return True
-
-
-@compiled
-def back_in_s(t: Tree, q: Queues, w: Work, workload: int, request: int, project: int) -> int:
-    """As `KeptQuota.back_in_s`; UNKNOWN for None."""
-    member, latest = q.projects[project, MEMBER], UNKNOWN
-    for option in range(w.requests[request, OPTIONS], w.requests[request, OPTIONS_BEYOND]):
-        for need in range(w.options[option, NEEDS], w.options[option, NEEDS_BEYOND]):
-            flavor = w.needs[need, 0]
-            if kept(t, q, flavor, member, workload):
-                latest = max(latest, t.ledgers[BACK_IN, flavor, member])
-    return latest
 
 
 @compiled

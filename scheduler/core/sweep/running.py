@@ -15,7 +15,7 @@ from scheduler.core.sweep.charging import (
     share,
 )
 from scheduler.core.sweep.evicting import may_evict
-from scheduler.core.sweep.guarding import back_in_s, keep_quota
+from scheduler.core.sweep.guarding import keep_quota
 from scheduler.core.sweep.starting import lacks_room, start
 from scheduler.core.sweep.state import (
     ADMITTED,
@@ -32,7 +32,6 @@ from scheduler.core.sweep.state import (
     INT_TYPE,
     LEFT,
     LIKE,
-    LIMIT_S,
     LISTED,
     MIXED,
     NAME,
@@ -46,7 +45,6 @@ from scheduler.core.sweep.state import (
     QUEUE,
     QUEUE_BEYOND,
     REQUEST,
-    SHORTEST_S,
     SHUT,
     STATE_TYPE,
     SUBMITTED,
@@ -64,7 +62,7 @@ from scheduler.core.sweep.state import (
     entry,
 )
 
-PARTS: Final = "c7668544403c4f2b"
+PARTS: Final = "02e19a253acc4cce"
 
 DONE: Final = -1
 """The answer of `run` when nothing is left; else it is the workload to be decided by hand."""
@@ -105,25 +103,12 @@ def _first_since(q: Queues, workload: int, since: int) -> int:
     """As `Heads.first_since`, of the head of a queue; or -1."""
     if q.workloads[workload, SUBMITTED] <= since:
         return workload
-    return _first_below(q, workload, SUBMITTED, OLDEST, since)
-
-
-@compiled
-def _first_within(q: Queues, workload: int, limit_s: int) -> int:
-    """As `Heads.first_within`, of the head of a queue; or -1."""
-    return _first_below(q, workload, LIMIT_S, SHORTEST_S, limit_s)
-
-
-@compiled
-def _first_below(q: Queues, workload: int, column: int, least: int, most: int) -> int:
-    """Of the like of the head of a queue, behind it, the first with no more there than that, of
-    which their class knows the least; or -1."""
     of, project = q.workloads[workload, CLASS], q.workloads[workload, PROJECT]
-    if q.classes[of, least] <= most:
+    if q.classes[of, OLDEST] <= since:
         for at in range(q.projects[project, NEXT], q.projects[project, QUEUE_BEYOND]):
             other = q.queue[at]
-            waits = q.class_at[at] == of and q.states[other] == WAITING and other != workload
-            if waits and q.workloads[other, column] <= most:
+            waits = q.class_at[at] == of and q.states[other] == WAITING
+            if waits and q.workloads[other, SUBMITTED] <= since:
                 return int(other)
     return -1
 
@@ -295,12 +280,6 @@ def first_since(s: State, workload: int, since: int) -> int:
 
 
 @entry(STATE_TYPE, INT_TYPE, INT_TYPE)
-def first_within(s: State, workload: int, limit_s: int) -> int:
-    """As `Heads.first_within`, of the workload handed out last; or -1."""
-    return _first_within(s.queues, workload, limit_s)
-
-
-@entry(STATE_TYPE, INT_TYPE, INT_TYPE)
 def run(s: State, tier: int, most_admits: int) -> int:
     """Decide head after head, up to so many admissions in all. Only with options of that tier, or
     of one before it."""
@@ -326,8 +305,8 @@ def run(s: State, tier: int, most_admits: int) -> int:
         priority = q.workloads[workload, PRIORITY]
         if may_evict(f, t, q, w, log, workload, request, project, tier):
             return workload
-        waits_long = _first_since(q, workload, log.counts[WAITED_SINCE])
-        if waits_long >= 0 and lacks_room(s, waits_long, request, project, tier):
+        waits_long = q.workloads[workload, SUBMITTED] <= log.counts[WAITED_SINCE]
+        if waits_long and lacks_room(s, workload, request, project, tier):
             return workload  # which may be kept for it
         guarded = _first_since(q, workload, log.counts[GUARDED])
         if guarded >= 0 and not keep_quota(f, t, q, w, log, guarded, request, project, tier):
@@ -335,8 +314,5 @@ def run(s: State, tier: int, most_admits: int) -> int:
         claims = tier > 0 and q.projects[project, MIXED]
         if claims and not claim(f, t, q, w, request, project, priority):
             return workload
-        by_s = back_in_s(t, q, w, workload, request, project)
-        if by_s >= 0 and _first_within(q, workload, by_s) >= 0:
-            return workload  # of its like that one may start
         _close(q, log, workload)
     return DONE

@@ -191,8 +191,7 @@ DECIDED: Final = 1
 # classes. CAPPED: whether they are an array that has a cap, and decided by hand. LEFT: so many did
 # not start. LIKE: the class that has the same reason for that, or itself if none is told before;
 # such are a chain, of which this one is followed by UNLIKE. OLDEST: when the first of them was
-# submitted, SHORTEST_S: the least of their limits, whether they wait or not; set where there is a
-# guard.
+# submitted, whether it waits or not; set where there is a guard.
 REQUEST: Final = 0
 CLOSED: Final = 1
 CAPPED: Final = 2
@@ -201,8 +200,7 @@ LISTED: Final = 4
 LIKE: Final = 5
 UNLIKE: Final = 6
 OLDEST: Final = 7
-SHORTEST_S: Final = 8
-CLASS_COLUMNS: Final = 9
+CLASS_COLUMNS: Final = 8
 
 
 class Queues(NamedTuple):

@@ -115,16 +115,6 @@ class Sweep:
         found = running.first_since(self._state, self._current, since)
         return self._board.backlog.view(found) if found >= 0 else None
 
-    def first_within(self, limit_s: int) -> PendingView | None:
-        """As `Heads.first_within`."""
-        found = running.first_within(self._state, self._current, limit_s)
-        return self._board.backlog.view(found) if found >= 0 else None
-
-    def take(self, id: WorkloadId) -> None:
-        """As `Heads.take`."""
-        [row] = self._board.backlog.rows_of([id])
-        self._state.queues.states[row] = s.DECIDED
-
     def close(self) -> None:
         """The workload handed out last did not start: neither will its like in this round."""
         running.close(self._state, self._current)
@@ -295,15 +285,13 @@ class Sweep:
     def _learn_guard(self, guard: QuotaGuard) -> None:
         queues, counts = self._state.queues, self._state.log.counts
         counts[s.GUARDED], counts[s.RECLAIMS] = guard.since, int(guard.reclaims)
-        queues.classes[:, s.OLDEST] = queues.classes[:, s.SHORTEST_S] = s.UNLIMITED
+        queues.classes[:, s.OLDEST] = s.UNLIMITED
         if guard.since == NEVER:
             return
         waiting = queues.workloads[queues.queue]
         np.minimum.at(queues.classes[:, s.OLDEST], queues.class_at, waiting[:, s.SUBMITTED])
         limited = waiting[:, s.LIMIT_S] < s.UNLIMITED
         queues.projects[waiting[limited, s.PROJECT], s.LIMITED] = 1
-        limits = waiting[limited, s.LIMIT_S]
-        np.minimum.at(queues.classes[:, s.SHORTEST_S], queues.class_at[limited], limits)
 
     def _columns(self) -> Iterator[tuple[int, str]]:
         """The columns of `ahead`, and the models that they are for."""
