@@ -217,12 +217,12 @@ class Cycle:
         return up.run(made=made, budget_milli_s=policy.consolidation_budget_milli_s)
 
     def _beside(self, draft: Draft) -> Admission:
-        """Into the draft, as into the fleet."""
+        """Into the draft, of those from whom no quota is kept."""
         beside = Admission(
             snapshot=self.snapshot, draft=draft, shares=self._shares, caps=self._caps,
             windows=self.admission.windows,
         )  # fmt: skip
-        beside.promised, beside.kept = self.admission.promised, self.admission.kept
+        beside.promised = self.admission.promised
         return beside
 
     def _why_not(self, pending: PendingView, request: Request) -> Reason:

@@ -51,6 +51,11 @@ class KeptQuota:
             of = self._of.setdefault(pending.project, {})
             of |= {flavor: Kept(pending, amount, back_at) for flavor, amount in amounts.items()}
 
+    def is_for(self, pending: PendingView, amounts: Mapping[FlavorId, int]) -> bool:
+        """Whether just these are kept for it."""
+        of = self.of(pending.project).items()
+        return amounts == {f: kept.amount for f, kept in of if kept.pending.id == pending.id}
+
     def drop(self, pending: PendingView) -> None:
         """Nothing is kept for it."""
         left = {f: k for f, k in self.of(pending.project).items() if k.pending.id != pending.id}

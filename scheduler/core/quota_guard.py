@@ -85,11 +85,10 @@ class QuotaGuard:
                 and self._would_have(pending, option)
                 and self.is_there(pending=pending, request=request, option=option)
             ):
-                kept.keep(
-                    pending,
-                    {flavor: asked for flavor, asked in option.needs if asked},
-                    back_at=self._back_at(pending, option, leaving()),
-                )
+                amounts = {flavor: asked for flavor, asked in option.needs if asked}
+                if not kept.is_for(pending, amounts):  # else it was kept in a round before
+                    back_at = self._back_at(pending, option, leaving())
+                    kept.keep(pending, amounts, back_at=back_at)
                 return
 
     def keep_beside(self, *, kept: Keep, pending: PendingView) -> None:

@@ -58,9 +58,10 @@ def keep_quota(
         if w.options[option, THERE] == UNKNOWN:
             return False
         if w.options[option, THERE]:
-            if q.projects[project, LIMITED]:
-                return False
-            _keep(t, w, option, member, workload)
+            if not _is_for(t, w, option, member, workload):
+                if q.projects[project, LIMITED]:
+                    return False
+                _keep(t, w, option, member, workload)
             return True
     return True
 
@@ -77,6 +78,23 @@ def _keep(t: Tree, w: Work, option: int, member: int, workload: int) -> None:
             t.ledgers[KEEPS, flavor, member] = w.needs[need, 1]
             t.ledgers[KEEPER, flavor, member] = workload
             t.ledgers[BACK_IN, flavor, member] = UNKNOWN
+
+
+@compiled
+def _is_for(t: Tree, w: Work, option: int, member: int, workload: int) -> bool:
+    """As `KeptQuota.is_for`, of what the option needs."""
+    count = 0
+    for flavor in range(t.ledgers.shape[1]):
+        if t.ledgers[KEEPS, flavor, member] and t.ledgers[KEEPER, flavor, member] == workload:
+            count += 1
+    for need in range(w.options[option, NEEDS], w.options[option, NEEDS_BEYOND]):
+        flavor, asked = w.needs[need, 0], w.needs[need, 1]
+        if asked:
+            count -= 1
+            is_own = t.ledgers[KEEPER, flavor, member] == workload
+            if not is_own or t.ledgers[KEEPS, flavor, member] != asked:
+                return False
+    return count == 0
 
 
 @compiled
