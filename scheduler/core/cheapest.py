@@ -17,7 +17,7 @@ from scheduler.core.fit import Room
 from scheduler.core.gang import seat
 from scheduler.core.snapshot import DeviceMode, DeviceView, FlavorKind, FlavorView, PodSetView
 from scheduler.core.units import ClusterId, NodeId
-from scheduler.core.victims import Cost, UnitId, Victim, cost_of
+from scheduler.core.victims import Cost, UnitId, Victim, cost_of, harm
 
 
 class _Entry(NamedTuple):
@@ -75,7 +75,7 @@ class Cheapest:
         rooms = self._soon.index.rooms
         nodes = (rooms[rank].node.id for rank in domain.ranks)
         found = {victim.id: victim for node in nodes for victim in self._eligible.on_node(node)}
-        return iter(sorted(found.values(), key=lambda victim: (victim.cost, victim.id)))
+        return iter(sorted(found.values(), key=harm))
 
     def victims(self) -> tuple[Victim, ...] | None:
         """Those on one node after whose eviction the pod fits there; None when nobody helps."""

@@ -63,6 +63,7 @@ from scheduler.core.snapshot import PendingView, Snapshot
 from scheduler.core.sound import refused, sound
 from scheduler.core.units import NodeId
 from scheduler.core.used_up import stop
+from scheduler.core.victims import UnitId
 from scheduler.core.windows import Windows
 
 if TYPE_CHECKING:
@@ -301,9 +302,7 @@ class Cycle:
             request = heads.request_of(pending)
             if not self._start(pending, request):
                 self._guard.keep(
-                    first_since=heads.first_since,
-                    request=request,
-                    leaving=lambda: given_up(self._preempts, self._shrinks),
+                    first_since=heads.first_since, request=request, leaving=self._leaving
                 )
                 if not is_last and pending.project in heads.mixed:
                     self.admission.claim(pending=pending, request=request)
@@ -326,7 +325,7 @@ class Cycle:
         if self.evictions is not None and not self.evictions.idle:
             reason = self._wait(pending, request, options, self.evictions)
         if reason is None or reason.code is ReasonCode.RESERVED:
-            reason = self._keep(pending, request) or reason
+            reason = self._keep(pending, request, options) or reason
         if reason is None:
             return False
         if reason.code is ReasonCode.RESERVED:
@@ -335,12 +334,15 @@ class Cycle:
         self._hold(pending, reason)
         return True
 
-    def _keep(self, pending: PendingView, request: Request) -> Reason | None:
+    def _leaving(self) -> set[UnitId]:
+        return given_up(self._preempts, self._shrinks)
+
+    def _keep(
+        self, pending: PendingView, request: Request, options: Sequence[Option]
+    ) -> Reason | None:
         """Keep for it what it gets first; None when that does not help it."""
         kept = self._room_guard.keep(
-            pending=pending,
-            request=request,
-            leaving=given_up(self._preempts, self._shrinks),
+            pending=pending, request=request, options=options, leaving=self._leaving
         )
         if isinstance(kept, Keep):
             return room_kept(kept, flavors=self._now.flavors, at=self.snapshot.at)

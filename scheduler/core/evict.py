@@ -24,7 +24,7 @@ from scheduler.core.request import Option, Request
 from scheduler.core.snapshot import FlavorView, PendingView, PodSetView
 from scheduler.core.space import are_free, free_milli
 from scheduler.core.units import ClusterId, FlavorId
-from scheduler.core.victims import Cost, UnitId, Victim
+from scheduler.core.victims import UnitId, Victim, harm
 from scheduler.core.windows import Windows
 
 _SECOND_LOOKS = 16
@@ -268,7 +268,7 @@ class Search:
         gone = tuple(self._taken.values())
         victims = [victim for victim in gone if not self._goes_anyway(victim)]
         floors = {v.id: tuple(self._eligible.floors(v)) for v in victims if self._eligible}
-        return Wait(places, tuple(sorted(victims, key=_harm)), gone, floors)
+        return Wait(places, tuple(sorted(victims, key=harm)), gone, floors)
 
     def _goes_anyway(self, victim: Victim) -> bool:
         """Whether it is a pod whose workload was taken after it."""
@@ -277,7 +277,7 @@ class Search:
     def _harmful(self) -> Iterator[Victim]:
         """All of them when there are several; then those left once more, if nobody is reclaimed
         from any longer: own work may have had to go for that alone."""
-        harmful = sorted(self._taken.values(), key=_harm, reverse=True)
+        harmful = sorted(self._taken.values(), key=harm, reverse=True)
         reclaims = self._reclaims_below() is not None
         if len(harmful) > 1:
             yield from harmful
@@ -387,7 +387,3 @@ class Search:
             self._evict(Victim.of(victim.held, victim.rule))
         cheapest.changed({node for victim in victims for node in victim.held.on})
         return True
-
-
-def _harm(victim: Victim) -> tuple[Cost, UnitId]:
-    return victim.cost, victim.id

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from scheduler.core.eligible import Eligible
 from scheduler.core.units import ClusterId, NodeId
-from scheduler.core.victims import Cost, UnitId, Victim
+from scheduler.core.victims import Cost, Victim, harm
 
 
 class PerPod:
@@ -30,7 +30,7 @@ class PerPod:
             self._priced(victim, min(map(victim.held.given_milli, victim.held.on)))
             for victim in less_than(self._below, self._eligible.in_cluster(cluster))
         ]
-        return iter(sorted(found, key=_harm))
+        return iter(sorted(found, key=harm))
 
     def on_node(self, node: NodeId) -> list[Victim]:
         """At what each costs there."""
@@ -40,7 +40,7 @@ class PerPod:
                 for victim in self._eligible.on_node(node)
                 if victim.cost < self._below
             ),
-            key=_harm,
+            key=harm,
         )
 
     def may_go(self, victim: Victim, before: Sequence[Victim]) -> bool:
@@ -63,7 +63,3 @@ def less_than(below: Cost, victims: Iterator[Victim]) -> Iterator[Victim]:
         if victim.cost >= below:
             return
         yield victim
-
-
-def _harm(victim: Victim) -> tuple[Cost, UnitId]:
-    return victim.cost, victim.id

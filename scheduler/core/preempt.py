@@ -12,6 +12,7 @@ evicted it when it asks again: it is of a later tier then, or of lower priority 
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 
 from scheduler.core import twice
 from scheduler.core.cohorts import FLEET
@@ -50,6 +51,9 @@ MOST_SEARCHES_EACH = 32
 MOST_IN_VAIN = 16
 """Searches that fail before it pays to make a draft without all who may be evicted: with it those
 are known who never fit."""
+
+type _Rank = tuple[tuple[int, ...], tuple[bool, int], ClusterId]
+"""Of what was tried: its harm, how dear it is, where; the first of equal ones is taken."""
 
 
 class Evictions:
@@ -231,10 +235,9 @@ class Evictions:
                 where += [(cluster, layout) for layout in within]
         soon, floors, windows = self.soon, self._floors, self.windows
         hourly = soon.rates.hourly(option.amounts)
-        tried: list[tuple[tuple[int, ...], tuple[bool, int], ClusterId, int]] = []
-        found: dict[int, tuple[Search, Wait]] = {}
+        tried: list[tuple[_Rank, Search, Wait]] = []
         reserved: Reason | None = None
-        for nth, (cluster, layout) in enumerate(where):
+        for cluster, layout in where:
             mark = soon.checkpoint()
             search = Search(
                 soon, pending, request, option, cluster, eligible, floors, windows, layout
@@ -248,11 +251,10 @@ class Evictions:
             soon.rollback(mark)
             search.forget()
             harm = cost_of(wait.victims) if wait.victims else ()
-            tried.append((harm, dearness(hourly, cluster), cluster, nth))
-            found[nth] = search, wait
+            tried.append(((harm, dearness(hourly, cluster), cluster), search, wait))
         if not tried:
             return reserved
-        search, wait = found[min(tried)[-1]]
+        _, search, wait = min(tried, key=itemgetter(0))
         search.repeat(wait)
         return wait
 

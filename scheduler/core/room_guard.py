@@ -4,7 +4,7 @@ Not for one that has quota which is kept for another only because it ends in tim
 that come after it, and use it up until its room is there.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Sequence
 
 from scheduler.core.admission import Admission
 from scheduler.core.backfill import Backfill
@@ -41,15 +41,15 @@ class RoomGuard:
         *,
         pending: PendingView,
         request: Request,
-        leaving: Collection[UnitId],
+        options: Sequence[Option],
+        leaving: Callable[[], Collection[UnitId]],
     ) -> Keep | Reason | None:
-        """What it gets first; None when it has not waited so long, room is not what it lacks, or
-        is never had. Why, when a reservation would lack it then. Who is `leaving` is gone before
-        all others."""
+        """What it gets first with one of `options`, those of the round; None when it has not
+        waited so long, room is not what it lacks, or is never had. Why, when a reservation would
+        lack it then. Who is `leaving` is gone before all others."""
         if not self._backfill.may_keep(pending=pending, request=request):
             return None
         of = self._admission
-        options = of.of_tier(pending=pending, request=request)
         full = [option for option in options if of.is_full(option=option)]
         lawful = [
             option
@@ -67,7 +67,7 @@ class RoomGuard:
             options=lawful,
             started=self._begun.admits,
             promised=by.promised if by else (),
-            leaving=leaving,
+            leaving=leaving(),
             drafts=(of.draft, *what_ifs),
         )
         if isinstance(kept, Keep):

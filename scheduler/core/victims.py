@@ -61,7 +61,8 @@ class Held:
         self.id: UnitId = holding.id, ALL if pod is None else pod.id
         self.placements = placements = staying(holding) if pod is None else (pod,)
         self._parts = parts
-        self.sevenths_milli, self.pods = self._weigh(placements), len(placements)
+        self.sevenths_milli = weight_milli(placements, parts=parts)
+        self.pods = len(placements)
         self._rank = 0 if pod is None else pod.rank
         self._at: int | None = None
         self._devices: dict[FlavorId, int] | None = None
@@ -96,10 +97,7 @@ class Held:
 
     def given_milli(self, node: NodeId) -> int:
         """What of what would be lost it holds there, in thousandths of a seventh of a device."""
-        return self._weigh(self.on[node])
-
-    def _weigh(self, placements: Sequence[HeldView]) -> int:
-        return weight_milli(placements, parts=self._parts)
+        return weight_milli(self.on[node], parts=self._parts)
 
     def is_in(self, gone: Container[UnitId]) -> bool:
         """Whether it is among those gone, by itself or with its workload."""
@@ -151,6 +149,11 @@ class Victim(NamedTuple):
     @property
     def id(self) -> UnitId:
         return self.held.id
+
+
+def harm(victim: Victim) -> tuple[Cost, UnitId]:
+    """Sorts the least harm first; of equal ones by id."""
+    return victim.cost, victim.id
 
 
 def in_sum(some: Iterable[Held]) -> dict[FlavorId, int]:
