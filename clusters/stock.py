@@ -3,7 +3,7 @@
 A device is of one stock: that of its node's capacity type where any flavor of its model is of that
 type, else the general one (ADR 0094). Rows have both of a stock, `model` and
 `capacity`; planning, queues and figures name it by one text, in which MIG's tables find the
-model's board as well (`core.mig.board`).
+model's board as well (`core.node.mig.board`).
 """
 
 from django.db.models import Case, F, Value, When

@@ -71,7 +71,7 @@ app.conf.beat_schedule = {
 def load_planner(sender: object, **kwargs: object) -> None:
     """Before processes are forked, so that no first cycle waits for compiled code."""
     if "schedule" in app.amqp.queues.consume_from:
-        for module in ("fragmentation", "sweep.sweep"):
+        for module in ("node.fragmentation", "sweep.sweep"):
             compiled(module)
 
 

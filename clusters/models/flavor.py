@@ -132,7 +132,7 @@ class Flavor(Row):
 
 class FlavorPart(Row):
     """What one whole unit of `part` counts of its model's quota, in thousandths of `whole`, of
-    kind MODEL: 7000 is a device. As `scheduler.core.equivalents` has it."""
+    kind MODEL: 7000 is a device. As `scheduler.core.quota.equivalents` has it."""
 
     part = models.OneToOneField(Flavor, on_delete=models.PROTECT, related_name="part_of")
     whole = models.ForeignKey(Flavor, on_delete=models.PROTECT, related_name="parts")

@@ -26,7 +26,8 @@ from clusters.services import queues
 from controlplane.audit import services as audit
 from controlplane.kernel import hints, text
 from controlplane.kernel.errors import Conflict, Invalid, NotFound, Problem
-from scheduler.core import equivalents, snapshot
+from scheduler.core import snapshot
+from scheduler.core.quota import equivalents
 
 MAX_NAME = 63
 MAX_MODEL = 80

@@ -10,7 +10,7 @@ from django.utils.timezone import localtime
 
 from clusters.origin import Origin
 from controlplane.kernel.charts import Series, StackedBars, stacked_bars
-from scheduler.core.pools import SIZES
+from scheduler.core.fleet.pools import SIZES
 from scheduler.models import PoolSample
 from scheduler.selectors import pools
 from scheduler.selectors.hardware import NodeFacts

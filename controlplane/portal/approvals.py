@@ -26,8 +26,8 @@ from controlplane.kernel.htmx import (
     unchanged,
 )
 from controlplane.kernel.throttle import TooOften
-from scheduler.core.estimate import HORIZON_S
 from scheduler.core.reasons import in_units
+from scheduler.core.simulating.estimate import HORIZON_S
 from scheduler.selectors import capacity, confinements, guarantees
 from scheduler.selectors import gates as of_gates
 from scheduler.selectors.confinements import Change, Lagging

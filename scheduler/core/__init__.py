@@ -1,6 +1,8 @@
 """The scheduling core: pure functions over frozen data. No Django, clock, I/O or randomness.
 
-Reading order: units, snapshot, plan, mig, cohorts, quota, request, fit, share, index, pick, draft,
-place, order, limits, victims, evict, preempt, admission, cycle, estimate. What must come out of
-it: invariants.
+Here: what goes into a plan (`snapshot`), what comes out of it (`plan`), and `cycle`, which makes
+one. The rooms, each of which imports only what comes before it: node, quota, held, fleet, placing,
+bounds, evicting and stopping, admitting, guarding and moving, sweep; on a cycle stand simulating
+and explaining. What must come out of it: laws. Each room says what it is for and in which order to
+read it.
 """

@@ -8,7 +8,7 @@ from types import ModuleType
 
 @cache
 def compiled(name: str) -> ModuleType | None:
-    """The module of the core that needs numba, `fragmentation` or `sweep.sweep`.
+    """The module of the core that needs numba, `node.fragmentation` or `sweep.sweep`.
 
     None where compiled code may not run: then plans are made without it. Nothing is packed; what
     a sweep does is done one by one, with the same answer.

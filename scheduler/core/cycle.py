@@ -22,49 +22,49 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from scheduler.core.admission import Admission
-from scheduler.core.ahead import go_ahead
-from scheduler.core.backfill import Backfill, room_kept
-from scheduler.core.begun import Begun
-from scheduler.core.better import Better
-from scheduler.core.blocked import blocked
-from scheduler.core.caps import Caps
-from scheduler.core.collection import no_collection
-from scheduler.core.compiled import compiled
-from scheduler.core.consolidate import consolidate
-from scheduler.core.draft import Draft
-from scheduler.core.elastic import keeping, leaving
-from scheduler.core.enforce import enforce
-from scheduler.core.evict import Wait
-from scheduler.core.faults import of_rooms
-from scheduler.core.grow import Growth
-from scheduler.core.guarantees import BORROWED, OWN, tiers
-from scheduler.core.idle import freeing
-from scheduler.core.landing import land
-from scheduler.core.limits import (
+from scheduler.core.admitting.admission import Admission
+from scheduler.core.admitting.blocked import blocked
+from scheduler.core.admitting.grow import Growth
+from scheduler.core.admitting.order import Heads
+from scheduler.core.bounds.caps import Caps
+from scheduler.core.bounds.limits import (
     OF_ROOM,
     because,
     never_admissible,
     told_of,
     waits_for,
 )
+from scheduler.core.bounds.windows import Windows
+from scheduler.core.collection import no_collection
+from scheduler.core.compiled import compiled
+from scheduler.core.evicting.preempt import Evictions
+from scheduler.core.evicting.search import Wait
+from scheduler.core.faults import of_rooms
+from scheduler.core.fleet.draft import Draft
+from scheduler.core.guarding.ahead import go_ahead
+from scheduler.core.guarding.backfill import Backfill, room_kept
+from scheduler.core.guarding.begun import Begun
+from scheduler.core.guarding.quota_guard import QuotaGuard
+from scheduler.core.guarding.room_guard import RoomGuard
+from scheduler.core.held.elastic import keeping, leaving
+from scheduler.core.held.shrinks import given_up, gives_way, less_evicted
+from scheduler.core.held.victims import UnitId
 from scheduler.core.memory import Memory
-from scheduler.core.order import Heads
+from scheduler.core.moving.better import Better
+from scheduler.core.moving.consolidate import consolidate
+from scheduler.core.moving.landing import land
 from scheduler.core.plan import Fault, Hold, Keep, Place, Plan, Preempt, Shrink
 from scheduler.core.policy import Policy
-from scheduler.core.preempt import Evictions
-from scheduler.core.quota_guard import QuotaGuard
+from scheduler.core.quota.guarantees import BORROWED, OWN, tiers
+from scheduler.core.quota.share import Shares
 from scheduler.core.reasons import Reason, ReasonCode
 from scheduler.core.request import Option, Request, Requests
-from scheduler.core.room_guard import RoomGuard
-from scheduler.core.share import Shares
-from scheduler.core.shrinks import given_up, gives_way, less_evicted
 from scheduler.core.snapshot import PendingView, Snapshot
 from scheduler.core.sound import refused, sound
+from scheduler.core.stopping.enforce import enforce
+from scheduler.core.stopping.idle import freeing
+from scheduler.core.stopping.used_up import stop
 from scheduler.core.units import NodeId
-from scheduler.core.used_up import stop
-from scheduler.core.victims import UnitId
-from scheduler.core.windows import Windows
 
 if TYPE_CHECKING:
     from scheduler.core.sweep.backlog import Backlog

@@ -13,12 +13,12 @@ from itertools import chain
 from operator import attrgetter
 from typing import Protocol
 
-from scheduler.core import mig, replicas
-from scheduler.core.fit import Room, is_odd
+from scheduler.core.node import mig, replicas
+from scheduler.core.node.fit import Room, is_odd
+from scheduler.core.node.shapes import LARGEST, MOST_DEVICES
 from scheduler.core.plan import Fault
 from scheduler.core.reasons import FaultKind, Subject
 from scheduler.core.request import SHAPE
-from scheduler.core.shapes import LARGEST, MOST_DEVICES
 from scheduler.core.snapshot import (
     CohortView,
     DeviceMode,

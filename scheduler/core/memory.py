@@ -7,17 +7,17 @@ from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from typing import Protocol, cast
 
-from scheduler.core.candidates import Candidates
 from scheduler.core.demand import Demand
-from scheduler.core.draft import Draft
-from scheduler.core.holders import Holders
+from scheduler.core.fleet.draft import Draft
+from scheduler.core.fleet.world import World
+from scheduler.core.held.candidates import Candidates
+from scheduler.core.held.holders import Holders
+from scheduler.core.held.runs import Ends
 from scheduler.core.plan import Fault
-from scheduler.core.quota import Book
-from scheduler.core.runs import Ends
+from scheduler.core.quota.quota import Book
 from scheduler.core.since import Since
 from scheduler.core.snapshot import HoldingView, PendingView, Snapshot
 from scheduler.core.units import ProjectId
-from scheduler.core.world import World
 
 
 class Backlog(Protocol):

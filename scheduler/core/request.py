@@ -6,9 +6,9 @@ from itertools import islice, product
 from operator import attrgetter
 from typing import NamedTuple
 
-from scheduler.core.isolation import is_enough, stricter
-from scheduler.core.portions import as_given, portion_milli
-from scheduler.core.quota import Book, amount_milli
+from scheduler.core.node.isolation import is_enough, stricter
+from scheduler.core.quota.portions import as_given, portion_milli
+from scheduler.core.quota.quota import Book, amount_milli
 from scheduler.core.reasons import BY_PROJECT, BY_REQUEST, Reason, ReasonCode
 from scheduler.core.snapshot import FlavorKind, FlavorView, Isolation, PendingView, PodSetView
 from scheduler.core.units import ONE_MILLI, ClusterId, FlavorId, ProjectId

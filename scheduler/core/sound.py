@@ -11,9 +11,9 @@
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import fields, is_dataclass, replace
 
+from scheduler.core.node.shapes import LARGEST
 from scheduler.core.plan import Fault
 from scheduler.core.reasons import FaultKind, Subject
-from scheduler.core.shapes import LARGEST
 from scheduler.core.snapshot import (
     BudgetView,
     ClusterView,

@@ -18,8 +18,8 @@ from django.db import IntegrityError, OperationalError, transaction
 from controlplane.kernel import bulk, hints, statements
 from controlplane.kernel.crash import crash
 from controlplane.kernel.ids import uuid7s
-from scheduler.core.fit import Room, let_in
 from scheduler.core.lifecycle import State
+from scheduler.core.node.fit import Room, let_in
 from scheduler.core.plan import Admit, Grow, Landing, Plan, Preempt
 from scheduler.core.reasons import PreemptRule
 from scheduler.core.snapshot import BudgetView

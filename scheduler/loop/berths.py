@@ -15,12 +15,12 @@ from itertools import chain
 from clusters.models import Cluster, Node
 from clusters.port import PodReport
 from scheduler.core.demand import Demand
-from scheduler.core.fit import Room
-from scheduler.core.gang import seat
+from scheduler.core.node.fit import Room
+from scheduler.core.node.slices import Slices
+from scheduler.core.placing.gang import seat
 from scheduler.core.plan import Place
-from scheduler.core.portions import as_given
-from scheduler.core.quota import amount_milli
-from scheduler.core.slices import Slices
+from scheduler.core.quota.portions import as_given
+from scheduler.core.quota.quota import amount_milli
 from scheduler.core.snapshot import (
     FlavorView,
     HeldView,

@@ -16,7 +16,7 @@ from clusters.port import Change, WatchEvent
 from clusters.published import DeviceClaimReport
 from clusters.services import clusters
 from clusters.services.foreign import SpanRow
-from scheduler.core import mig
+from scheduler.core.node import mig
 from scheduler.core.units import ONE_MILLI
 from scheduler.loop.published import Place
 from scheduler.selectors.fleet import rows

@@ -13,8 +13,8 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from controlplane.audit import services as audit
-from scheduler.core.defragment import Proposal, defragment
 from scheduler.core.lifecycle import State
+from scheduler.core.moving.defragment import Proposal, defragment
 from scheduler.core.units import ONE_MILLI, ClusterId
 from scheduler.loop import landings
 from scheduler.loop import lease as leases

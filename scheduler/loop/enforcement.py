@@ -1,6 +1,6 @@
 """Quotas that were to be enforced and are kept by now: nothing of them is to be taken back later.
 
-Who is taken back is in the plan (`core/enforce`), and goes as whoever is preempted does.
+Who is taken back is in the plan (`core/stopping/enforce`), and goes as whoever is preempted does.
 """
 
 from datetime import UTC, datetime
@@ -8,8 +8,8 @@ from uuid import UUID
 
 from django.db import transaction
 
-from scheduler.core.enforce import kept
 from scheduler.core.snapshot import Snapshot
+from scheduler.core.stopping.enforce import kept
 from scheduler.loop.lease import Lease, fence
 from tenants.services import enforcement as services
 from tenants.services.quotas import Amounts

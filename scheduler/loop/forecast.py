@@ -1,10 +1,10 @@
-"""Wait estimates: load → core.estimate → rows. Requests only read the rows."""
+"""Wait estimates: load → core.simulating.estimate → rows. Requests only read the rows."""
 
 from dataclasses import replace
 from datetime import datetime
 from time import perf_counter
 
-from scheduler.core.estimate import Basis, Forecast, forecast
+from scheduler.core.simulating.estimate import Basis, Forecast, forecast
 from scheduler.loop import pools, retention
 from scheduler.models import Estimate
 from scheduler.selectors import history, node_asks, policy

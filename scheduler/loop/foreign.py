@@ -1,7 +1,7 @@
 """What foreign pods hold on a cluster's nodes: noted as they come and go, then stored.
 
 Of cores and memory it is told how much, of devices how many: so where those lie is chosen
-(`core/foreign`), and chosen again where our own pods were put meanwhile.
+(`core/node/foreign`), and chosen again where our own pods were put meanwhile.
 """
 
 import time
@@ -13,8 +13,8 @@ from clusters.models import Cluster, Device, Node
 from clusters.port import MOST_PODS, ClusterError, Fault, PodReport
 from clusters.services import foreign
 from controlplane.kernel import hints
-from scheduler.core import mig
-from scheduler.core.foreign import UNITS, held_spans
+from scheduler.core.node import mig
+from scheduler.core.node.foreign import UNITS, held_spans
 from scheduler.core.snapshot import DeviceMode, NodeView
 from scheduler.core.units import DeviceId, DeviceSpan, Span
 from scheduler.loop.claimed import axis

@@ -16,7 +16,7 @@ from clusters.models import Cluster, Device, Node
 from clusters.port import Change, ClusterError, Fault, NodeReport, WatchEvent
 from clusters.published import ResourceSliceReport
 from clusters.services import clusters, inventory
-from scheduler.core import mig
+from scheduler.core.node import mig
 from scheduler.loop.published import Place, Published
 from scheduler.loop.readers import ClaimList, SliceList
 from scheduler.models import PlacementSpan

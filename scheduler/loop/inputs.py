@@ -62,7 +62,7 @@ def code() -> str:
     compiled code decides on shared devices."""
     sources = sorted(Path(core.__path__[0]).rglob("*.py"))
     digits = sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:12]
-    return digits if compiled("fragmentation") else f"{digits}, nothing packed"
+    return digits if compiled("node.fragmentation") else f"{digits}, nothing packed"
 
 
 def written(inputs: Inputs) -> bytes:

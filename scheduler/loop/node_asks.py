@@ -19,10 +19,10 @@ from clusters.models import Cluster, NodePool
 from clusters.port import ClusterError, ClusterPort, Fault
 from controlplane.kernel.clock import now
 from controlplane.kernel.crash import crash
+from scheduler.core.bounds.limits import OF_ROOM
 from scheduler.core.lifecycle import State
-from scheduler.core.limits import OF_ROOM
-from scheduler.core.needs import Need, needs
 from scheduler.core.reasons import ReasonCode
+from scheduler.core.simulating.needs import Need, needs
 from scheduler.core.snapshot import Snapshot
 from scheduler.loop import retention
 from scheduler.loop.node_ask_ways import LIMIT, Outcome, Placeholders, Requests, Way

@@ -11,7 +11,7 @@ from django.db.models import Q
 from clusters import stock
 from clusters.models import Node
 from controlplane.kernel.errors import Conflict, Invalid
-from scheduler.core.recut import Pool, for_what_waits
+from scheduler.core.moving.recut import Pool, for_what_waits
 from scheduler.core.units import ClusterId
 from scheduler.models import Recut, RecutMode
 from scheduler.selectors import checks, cuttable

@@ -1,8 +1,8 @@
-"""Figures of pools: core.pools → rows, each time that waits are estimated."""
+"""Figures of pools: core.fleet.pools → rows, each time that waits are estimated."""
 
 from datetime import datetime
 
-from scheduler.core.pools import pools
+from scheduler.core.fleet.pools import pools
 from scheduler.core.snapshot import Snapshot
 from scheduler.loop import retention
 from scheduler.models import PoolSample

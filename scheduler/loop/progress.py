@@ -7,10 +7,10 @@ from datetime import datetime
 from typing import Any, Self
 from uuid import UUID
 
-from scheduler.core.equivalents import counts_milli
 from scheduler.core.failures import OWN, FailureClass, Retries, classify, describe, worst
+from scheduler.core.held.losses import gpu_hours, lost_milli_s
 from scheduler.core.lifecycle import UNDER_WAY, State
-from scheduler.core.losses import gpu_hours, lost_milli_s
+from scheduler.core.quota.equivalents import counts_milli
 from scheduler.core.snapshot import FlavorKind
 from scheduler.core.units import ONE_MILLI
 from scheduler.models import AttemptOutcome

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from clusters.port import MOST_DEVICES, DeviceReport, NodeReport, SliceReport
 from clusters.published import Counters, PublishedDevice, ResourceSliceReport
-from scheduler.core import mig
+from scheduler.core.node import mig
 
 
 class Place(NamedTuple):

@@ -17,8 +17,8 @@ from controlplane.kernel import bulk, hints, statements
 from controlplane.kernel.crash import crash
 from controlplane.kernel.ids import uuid7s
 from scheduler.core.failures import OWN, FailureClass
+from scheduler.core.held.losses import gpu_hours, lost_milli_s
 from scheduler.core.lifecycle import HOLDING, State
-from scheduler.core.losses import gpu_hours, lost_milli_s
 from scheduler.loop.progress import sevenths_milli
 from scheduler.models import AttemptOutcome, Leftover, WorkloadEvent
 from scheduler.selectors import checks

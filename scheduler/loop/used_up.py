@@ -1,19 +1,19 @@
 """Budgets in hard mode for which a plan stops work: which one, as that work is told, and that they
 are used up from then on.
 
-Who is stopped is in the plan (`core/used_up`), and goes as whoever is preempted does.
+Who is stopped is in the plan (`core/stopping/used_up`), and goes as whoever is preempted does.
 """
 
 from collections.abc import Iterable
 from datetime import datetime
 from uuid import UUID
 
-from scheduler.core.budgets import HOUR_S
+from scheduler.core.bounds.budgets import HOUR_S
 from scheduler.core.plan import Preempt
 from scheduler.core.reasons import PreemptRule
 from scheduler.core.snapshot import BudgetView, Snapshot
+from scheduler.core.stopping.used_up import stopping
 from scheduler.core.units import ONE_MILLI, WorkloadId
-from scheduler.core.used_up import stopping
 from tenants.services import budgets
 
 

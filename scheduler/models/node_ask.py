@@ -25,7 +25,7 @@ ENDED = (AskState.GIVEN, AskState.WITHDRAWN, AskState.LATE, AskState.FAILED)
 class NodeAsk(Row):
     """Nodes of a pool, asked for one workload; the loop alone moves it on (`loop/node_asks`).
 
-    `nodes` has for each what the workload takes there (`core.needs.NodeNeed`). For each there is
+    `nodes` has for each what the workload takes there (`core.simulating.needs`). For each there is
     a placeholder pod; or, where it was asked on `terms` (`NodePool.terms`, as they were then), for
     all of them one request (`loop/node_ask_ways`). `came` are the names of the nodes that count
     as the answer. `error` is why the cluster did not take all of it at the last try, "" where it

@@ -9,7 +9,7 @@ from controlplane.kernel.models import Row
 
 
 class PoolSample(Row):
-    """As `scheduler.core.pools.PoolFigures`; `model` is the stock's name, `gangs` are [level, GPUs
+    """As `core.fleet.pools.PoolFigures`; `model` is the stock's name, `gangs` are [level, GPUs
     a pod, pods]."""
 
     cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="pool_samples")

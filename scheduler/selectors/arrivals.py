@@ -5,7 +5,7 @@ from datetime import datetime
 from statistics import median_low
 from typing import NamedTuple
 
-from scheduler.core.replay import Arrival
+from scheduler.core.simulating.replay import Arrival
 from scheduler.core.snapshot import PendingView
 from scheduler.core.units import ProjectId, UserId, WorkloadId
 from scheduler.selectors import asked, fleet, history

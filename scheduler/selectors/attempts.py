@@ -9,7 +9,7 @@ from django.db.models import F
 from django.db.models.lookups import IsNull
 
 from clusters.models import Isolation
-from scheduler.core.losses import gpu_hours
+from scheduler.core.held.losses import gpu_hours
 from scheduler.core.reasons import in_units
 from scheduler.core.units import ONE_MILLI
 from scheduler.models import (

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from controlplane.kernel import statements
-from scheduler.core.equivalents import DEVICE_MILLI, counts_milli
+from scheduler.core.quota.equivalents import DEVICE_MILLI, counts_milli
 from scheduler.core.snapshot import BudgetView, FlavorKind
 from scheduler.core.units import ONE_MILLI, BudgetId, CohortId, ProjectId
 from tenants.models import Budget, BudgetMode, Period

@@ -10,8 +10,8 @@ from uuid import UUID
 
 from clusters import stock
 from clusters.models import DeviceMode, Flavor, FlavorKind
-from scheduler.core import mig
-from scheduler.core.equivalents import DEVICE_MILLI
+from scheduler.core.node import mig
+from scheduler.core.quota.equivalents import DEVICE_MILLI
 from scheduler.core.units import ONE_MILLI
 from scheduler.selectors.fleet import ALL, rows
 
@@ -40,7 +40,7 @@ SELECT c.id, c.state = 'active',
 FROM clusters_cluster c
 """
 # The mask of a device's taken memory slices, of which a device has eight at most. What is free of
-# a shared device is what shares may ask of its free replicas (core.replicas).
+# a shared device is what shares may ask of its free replicas (core.node.replicas).
 _DEVICES = f"""
 WITH live AS (
     SELECT device_id,

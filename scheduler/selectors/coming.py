@@ -6,7 +6,7 @@ from uuid import UUID
 from clusters import selectors, stock
 from clusters.models import Device, NodePool
 from clusters.origin import origin
-from scheduler.core.node_pools import MOST_NODES
+from scheduler.core.fleet.node_pools import MOST_NODES
 from scheduler.core.snapshot import (
     ComingView,
     DeviceMode,

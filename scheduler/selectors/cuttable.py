@@ -8,7 +8,7 @@ from django.db.models import Exists, OuterRef
 
 from clusters import stock
 from clusters.models import Device, DeviceMode, Node
-from scheduler.core import mig
+from scheduler.core.node import mig
 from scheduler.core.units import NodeId
 
 

@@ -11,7 +11,7 @@ from datetime import datetime
 from uuid import UUID
 
 from scheduler.core.failures import Retries
-from scheduler.core.losses import gpu_hours
+from scheduler.core.held.losses import gpu_hours
 from scheduler.core.reasons import in_units
 from scheduler.core.wording import moment
 from scheduler.models import (

@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from scheduler.core.movers import REST_S
+from scheduler.core.moving.movers import REST_S
 from scheduler.selectors.elastic import SHORT
 from scheduler.selectors.fleet import rows
 from scheduler.selectors.gates import OF_WAITING

@@ -4,7 +4,7 @@ may be on its way."""
 from collections.abc import Collection, Sequence
 
 from clusters.models import Flavor
-from scheduler.core.quota import Book
+from scheduler.core.quota.quota import Book
 from scheduler.core.reasons import in_units
 from scheduler.core.units import FlavorId, ProjectId
 from scheduler.selectors import capacity, fleet

@@ -26,8 +26,8 @@ from clusters.port import UNKNOWN
 from clusters.selectors import queue_state
 from controlplane.kernel.errors import NotFound
 from controlplane.kernel.queues import QueueState
-from scheduler.core import mig
 from scheduler.core.lifecycle import State
+from scheduler.core.node import mig
 from scheduler.core.units import ONE_MILLI
 from scheduler.models import PlacementSpan
 from tenants import access

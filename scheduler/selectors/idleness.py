@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from uuid import UUID
 
-from scheduler.core.idle import due_at, frees_at, warns_at
 from scheduler.core.lifecycle import State
+from scheduler.core.stopping.idle import due_at, frees_at, warns_at
 from scheduler.models import Workload
 from scheduler.selectors.fleet import rows
 from tenants.selectors import idle_limits, run_times

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from django.db.models import Count, Sum
 
-from scheduler.core.losses import gpu_hours
+from scheduler.core.held.losses import gpu_hours
 from scheduler.models import KeptRoom, Workload
 
 DAYS = 30

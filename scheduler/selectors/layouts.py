@@ -1,4 +1,4 @@
-"""How the MIG devices of each pool had better be cut: what `core.advice` makes of the rows."""
+"""How the MIG devices of each pool had better be cut: what `node.advice` makes of the rows."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -8,8 +8,8 @@ from statistics import median_low
 from typing import NamedTuple
 
 from clusters import stock
-from scheduler.core import mig
-from scheduler.core.advice import Advice, Arrival, advise
+from scheduler.core.node import mig
+from scheduler.core.node.advice import Advice, Arrival, advise
 from scheduler.selectors.fleet import rows
 from scheduler.selectors.history import UNKNOWN_RUN_S
 

@@ -125,7 +125,7 @@ def _by_name(project: Project) -> tuple[str, str, str]:
 
 
 # Who asks for memory of a device counts what its pods hold of one, or would of the first flavor
-# that they may get and that has so much (core/portions).
+# that they may get and that has so much (core/quota/portions).
 _PORTION = f"""
 coalesce(
     (SELECT min(p.amount_milli) FROM scheduler_placement p

@@ -8,9 +8,9 @@ from uuid import UUID
 from django.db.models import QuerySet, Window
 from django.db.models.functions import Coalesce, RowNumber
 
-from scheduler.core.estimate import HORIZON_S, Basis
 from scheduler.core.lifecycle import HOLDING, TERMINAL, State
 from scheduler.core.reasons import in_units
+from scheduler.core.simulating.estimate import HORIZON_S, Basis
 from scheduler.core.units import ONE_MILLI
 from scheduler.models import LIVE, Attempt, Estimate, PodSet, PodSetFlavor, Workload, WorkloadArray
 from scheduler.selectors import arrays

@@ -9,7 +9,7 @@ from uuid import UUID
 from django.db.models import Count, Q, QuerySet, Sum
 
 from scheduler.core.failures import WORDS, FailureClass
-from scheduler.core.losses import gpu_hours
+from scheduler.core.held.losses import gpu_hours
 from scheduler.models import Attempt, AttemptOutcome
 from tenants import access
 from tenants.access import Actor

@@ -14,11 +14,11 @@ from clusters.models import Cluster, Node
 from controlplane.audit.models import AuditEvent
 from controlplane.kernel.errors import NotFound
 from scheduler.core.lifecycle import State
+from scheduler.core.moving.recut import Cost, Pool, Proposal, cost, for_what_waits, towards
+from scheduler.core.node.ways import Way
 from scheduler.core.reasons import ReasonCode
-from scheduler.core.recut import Cost, Pool, Proposal, cost, for_what_waits, towards
 from scheduler.core.snapshot import DeviceMode, Snapshot
 from scheduler.core.units import ONE_MILLI, ClusterId, WorkloadId
-from scheduler.core.ways import Way
 from scheduler.models import Recut, RecutState, Workload
 from scheduler.models.recut import LONGEST
 from scheduler.selectors import cuttable, layouts

@@ -1,6 +1,7 @@
 """Where a project stands in the planner's order: the terms that are compared, one by one.
 
-What must not live here: how they are compared (`core.order`) and reckoned (`core.share`).
+What must not live here: how they are compared (`core.admitting.order`) and reckoned
+(`core.quota.share`).
 """
 
 from collections.abc import Iterable
@@ -11,8 +12,8 @@ from uuid import UUID
 from django.conf import settings
 
 from scheduler.core.lifecycle import State
-from scheduler.core.quota import Book
-from scheduler.core.share import SCALE, Shares
+from scheduler.core.quota.quota import Book
+from scheduler.core.quota.share import SCALE, Shares
 from scheduler.core.units import FlavorId, ProjectId
 from scheduler.models import Workload
 from scheduler.selectors import fleet

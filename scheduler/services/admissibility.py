@@ -5,8 +5,8 @@ from datetime import datetime
 from functools import cache
 
 from controlplane.kernel.errors import Problem
-from scheduler.core.limits import Limits
-from scheduler.core.portions import portion_milli
+from scheduler.core.bounds.limits import Limits
+from scheduler.core.quota.portions import portion_milli
 from scheduler.core.reasons import Reason, ReasonCode, describe
 from scheduler.core.snapshot import (
     ClusterView,

@@ -13,15 +13,15 @@ from time import perf_counter
 from typing import Literal
 
 from controlplane.kernel.errors import Invalid
-from scheduler.core import firm
-from scheduler.core.estimate import Forecast
+from scheduler.core.bounds import firm
+from scheduler.core.explaining.whatif import would_start
 from scheduler.core.plan import Admit
-from scheduler.core.quota import Book
+from scheduler.core.quota.quota import Book
 from scheduler.core.reasons import Reason
 from scheduler.core.request import Requests
+from scheduler.core.simulating.estimate import Forecast
 from scheduler.core.snapshot import FlavorView, PendingView, Snapshot
 from scheduler.core.units import FlavorId, ProjectId
-from scheduler.core.whatif import would_start
 from scheduler.selectors import losses, offers
 from scheduler.selectors.load import load
 from scheduler.selectors.losses import PREEMPTED, Loss

@@ -7,7 +7,7 @@ from django.db import IntegrityError, transaction
 from clusters.models import Cluster, Node
 from controlplane.audit import services as audit
 from controlplane.kernel.errors import Conflict, Invalid
-from scheduler.core.defragment import Proposal, defragment
+from scheduler.core.moving.defragment import Proposal, defragment
 from scheduler.core.units import ONE_MILLI, ClusterId
 from scheduler.models import Defragmentation, Workload
 from scheduler.selectors.load import load

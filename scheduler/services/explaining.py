@@ -11,13 +11,13 @@ from time import perf_counter
 from uuid import UUID
 
 from controlplane.kernel.errors import Conflict
-from scheduler.core.change import Change, Relaxation
-from scheduler.core.checks import Chain, Check, CheckCode
-from scheduler.core.estimate import Forecast, forecast
-from scheduler.core.explain import Explanation, explain
+from scheduler.core.explaining.change import Change, Relaxation
+from scheduler.core.explaining.checks import Chain, Check, CheckCode
+from scheduler.core.explaining.explain import Explanation, explain
 from scheduler.core.plan import Admit, Hold
 from scheduler.core.policy import Policy
 from scheduler.core.reasons import Reason
+from scheduler.core.simulating.estimate import Forecast, forecast
 from scheduler.core.snapshot import PendingView, Snapshot
 from scheduler.core.units import NOBODY, UserId
 from scheduler.models import PodSet, Workload

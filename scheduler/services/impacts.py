@@ -12,10 +12,10 @@ from django.db.models import QuerySet
 
 from clusters.models import Flavor
 from controlplane.kernel.errors import Conflict, Invalid
-from scheduler.core.impact import Effect, Impact, impact
-from scheduler.core.quota import Book
+from scheduler.core.explaining.whatif import granted
+from scheduler.core.quota.quota import Book
+from scheduler.core.simulating.impact import Effect, Impact, impact
 from scheduler.core.units import FlavorId, ProjectId
-from scheduler.core.whatif import granted
 from scheduler.selectors import capacity, history, policy
 from scheduler.selectors.load import load
 from scheduler.services import asking

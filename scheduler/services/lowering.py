@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from clusters.models import Flavor
-from scheduler.core.enforce import Owner, lowered, would_go
 from scheduler.core.faults import faults
-from scheduler.core.quota import Book
+from scheduler.core.held.victims import Victim
+from scheduler.core.quota.quota import Book
 from scheduler.core.snapshot import QuotaView
 from scheduler.core.sound import sound
+from scheduler.core.stopping.enforce import Owner, lowered, would_go
 from scheduler.core.units import CohortId, FlavorId, ProjectId, WorkloadId
-from scheduler.core.victims import Victim
 from scheduler.models import Workload
 from scheduler.selectors import guarantees
 from scheduler.selectors.load import load

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 
 from controlplane.kernel.errors import Problem
-from scheduler.core.equivalents import DEVICE_MILLI, counts_milli
+from scheduler.core.quota.equivalents import DEVICE_MILLI, counts_milli
 from scheduler.core.snapshot import FlavorView
 from scheduler.core.units import ONE_MILLI
 from scheduler.services.admissibility import pod_milli

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple
 
-from scheduler.core.replay import Arrival
+from scheduler.core.simulating.replay import Arrival
 from scheduler.core.snapshot import FlavorView
 from scheduler.core.units import WorkloadId
 from scheduler.selectors import fleet

@@ -14,7 +14,7 @@ from controlplane.audit import services as audit
 from controlplane.kernel import hints
 from controlplane.kernel.errors import Conflict, Invalid
 from controlplane.kernel.ids import uuid7
-from scheduler.core import mig
+from scheduler.core.node import mig
 from scheduler.models import Recut, RecutMode, RecutState
 from scheduler.models.recut import ENDED, LONGEST
 from scheduler.selectors import cuttable

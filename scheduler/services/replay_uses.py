@@ -11,8 +11,8 @@ from uuid import UUID
 from django.conf import settings
 
 from clusters.models import Flavor
-from scheduler.core.held_time import Use
-from scheduler.core.replay import Played
+from scheduler.core.simulating.held_time import Use
+from scheduler.core.simulating.replay import Played
 from scheduler.core.units import FlavorId
 from tenants import pricing
 from tenants.selectors import prices

@@ -11,10 +11,10 @@ from time import perf_counter
 from django.conf import settings
 
 from clusters.models import Flavor
-from scheduler.core.replay import Arrival, Memory, Played, Replay, Waits, replay
+from scheduler.core.explaining.whatif import requoted, weighted
+from scheduler.core.simulating.replay import Arrival, Memory, Played, Replay, Waits, replay
 from scheduler.core.snapshot import PastView, QuotaView, Snapshot
 from scheduler.core.units import CohortId, FlavorId, ProjectId
-from scheduler.core.whatif import requoted, weighted
 from scheduler.selectors import arrivals, policy
 from scheduler.selectors.load import load
 from scheduler.services import asking, policy_changes

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from scheduler.core.faults import faults
 from scheduler.core.sound import sound
-from scheduler.core.used_up import found
+from scheduler.core.stopping.used_up import found
 from scheduler.selectors.budgets import Standing, standings, view
 from scheduler.selectors.load import load
 from scheduler.services import asking

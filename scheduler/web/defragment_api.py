@@ -11,7 +11,7 @@ from clusters import selectors as clusters
 from controlplane.api.fields import Integer, Moment, StrictSerializer
 from controlplane.api.schema import operation
 from controlplane.api.views import ApiView
-from scheduler.core.defragment import Proposal
+from scheduler.core.moving.defragment import Proposal
 from scheduler.core.units import ONE_MILLI
 from scheduler.models import Defragmentation
 from scheduler.services import asking, defragmentations

@@ -7,11 +7,12 @@ from typing import Any
 
 from rest_framework import serializers
 
-from scheduler.core import change, reasons
-from scheduler.core.change import Change, Relaxation, Unit
-from scheduler.core.checks import Chain, Check, CheckCode
-from scheduler.core.estimate import Forecast
+from scheduler.core import reasons
+from scheduler.core.explaining import change
+from scheduler.core.explaining.change import Change, Relaxation, Unit
+from scheduler.core.explaining.checks import Chain, Check, CheckCode
 from scheduler.core.reasons import Reason
+from scheduler.core.simulating.estimate import Forecast
 from scheduler.services.explaining import Explained
 from scheduler.web.details import ChoiceOut
 from scheduler.web.outputs import DecidedOut, EstimateOut, ReasonOut

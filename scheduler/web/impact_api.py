@@ -10,7 +10,7 @@ from rest_framework.response import Response
 from controlplane.api.fields import StrictSerializer
 from controlplane.api.schema import operation
 from controlplane.api.views import ApiView
-from scheduler.core.estimate import HORIZON_S
+from scheduler.core.simulating.estimate import HORIZON_S
 from scheduler.services import impacts
 from tenants.selectors import requests
 from tenants.services.quotas import MAX_MILLI

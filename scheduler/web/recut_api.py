@@ -13,7 +13,7 @@ from clusters import selectors as clusters
 from controlplane.api.fields import Integer, Moment, StrictSerializer, Text
 from controlplane.api.schema import operation
 from controlplane.api.views import ApiView
-from scheduler.core.ways import Way, ways_of
+from scheduler.core.node.ways import Way, ways_of
 from scheduler.models import Recut, RecutMode
 from scheduler.selectors import recuts as reading
 from scheduler.selectors.recuts import Preview

@@ -5,7 +5,7 @@ import re
 from django import forms
 
 from controlplane.kernel.forms import StrictForm, moment
-from scheduler.core.ways import Way
+from scheduler.core.node.ways import Way
 from scheduler.models import RecutMode
 from scheduler.selectors.recuts import alike
 

@@ -17,8 +17,8 @@ from controlplane.kernel.errors import AppError
 from controlplane.kernel.forms import no_fields
 from controlplane.kernel.htmx import focus_fault, go, later, page
 from controlplane.kernel.throttle import TooOften
-from scheduler.core import mig
-from scheduler.core.ways import Way, ways_of
+from scheduler.core.node import mig
+from scheduler.core.node.ways import Way, ways_of
 from scheduler.models import RecutMode
 from scheduler.models.recut import LONGEST
 from scheduler.selectors import hardware

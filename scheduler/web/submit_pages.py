@@ -25,8 +25,8 @@ from controlplane.kernel.htmx import (
     unchanged,
 )
 from controlplane.kernel.throttle import TooOften
-from scheduler.core.isolation import is_enough
-from scheduler.core.portions import share_milli
+from scheduler.core.node.isolation import is_enough
+from scheduler.core.quota.portions import share_milli
 from scheduler.core.reasons import ISOLATED_BY
 from scheduler.core.snapshot import Isolation
 from scheduler.core.units import ONE_MILLI

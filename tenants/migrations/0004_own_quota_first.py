@@ -1,5 +1,5 @@
 """A project may use what it does not lend, whatever the others hold: they can't have it from there.
-The law is the core's (`scheduler/core/quota.py`)."""
+The law is the core's (`scheduler/core/quota/quota.py`)."""
 
 from django.db import migrations
 

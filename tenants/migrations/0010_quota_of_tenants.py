@@ -1,4 +1,4 @@
-"""The law of quota over the whole tree of tenants, as the core has it (`scheduler/core/quota.py`,
+"""The law of quota over the whole tree of tenants, as the core has it (`scheduler/core/quota/quota.py`,
 in whose words the functions below are written). Asked once a statement, however many rows it has."""
 
 from importlib import import_module

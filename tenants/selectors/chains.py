@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from clusters.models import Flavor
-from scheduler.core import equivalents
+from scheduler.core.quota import equivalents
 from scheduler.core.snapshot import FlavorKind
 from tenants import ancestry, approval
 from tenants.access import Actor

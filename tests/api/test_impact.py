@@ -12,8 +12,8 @@ from clusters.models import Flavor
 from controlplane.audit.models import AuditEvent
 from controlplane.kernel import clock
 from controlplane.kernel.throttle import Throttle
-from scheduler.core.estimate import HORIZON_S
 from scheduler.core.lifecycle import State
+from scheduler.core.simulating.estimate import HORIZON_S
 from scheduler.services import asking
 from tenants.models import Quota, QuotaRequest, Role, User
 from tenants.services import previews

@@ -23,7 +23,7 @@ def tree(file: Path) -> ast.Module:
 
 
 def name_of(file: Path) -> str:
-    """As a reader of the tree writes it: `scheduler/core/quota.py`."""
+    """As a reader of the tree writes it: `scheduler/core/quota/quota.py`."""
     return file.relative_to(ROOT).as_posix()
 
 

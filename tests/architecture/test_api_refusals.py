@@ -10,7 +10,7 @@ from controlplane import urls  # loads every endpoint with its serializers
 from controlplane.api.fields import Integer, StrictSerializer
 from controlplane.api.problems import KINDS, type_of
 from controlplane.api.render import OrjsonParser
-from scheduler.core.limits import HOPELESS
+from scheduler.core.bounds.limits import HOPELESS
 
 assert urls.urlpatterns
 

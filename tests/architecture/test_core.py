@@ -14,8 +14,8 @@ IMPURE_CALLS = {"now", "today", "utcnow", "print", "open", "input", "uuid4", "uu
 ALLOWED = (sys.stdlib_module_names - IMPURE) | {"scheduler"}
 # Arrays, and compiled code (ADR 0010, ADR 0014). Neither is imported anywhere else in the core.
 ARRAYS = {
-    "scheduler/core/fragmentation.py": {"numpy"},
-    "scheduler/core/jit.py": {"numba", "numpy"},
+    "scheduler/core/node/fragmentation.py": {"numpy"},
+    "scheduler/core/node/jit.py": {"numba", "numpy"},
     "scheduler/core/sweep/backlog.py": {"numpy"},
     "scheduler/core/sweep/filling.py": {"numpy"},
     "scheduler/core/sweep/hardware.py": {"numpy"},

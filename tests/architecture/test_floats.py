@@ -12,9 +12,9 @@ MODULES = frozenset({
     "scheduler/loop/meter.py", "scheduler/selectors/accrual.py", "scheduler/selectors/budgets.py",
 })  # fmt: skip
 MAY = {
-    "scheduler/core/budgets_law.py": "a fraction told in words",
-    "scheduler/core/change.py": "memory told in words",
-    "scheduler/core/prices.py": "quotients of Fractions",
+    "scheduler/core/laws/budgets.py": "a fraction told in words",
+    "scheduler/core/explaining/change.py": "memory told in words",
+    "scheduler/core/node/prices.py": "quotients of Fractions",
     "scheduler/core/reasons.py": "memory told in words",
     "scheduler/core/wording.py": "memory told in words",
     "scheduler/loop/meter.py": "how fast the demo's clock goes",

@@ -3,9 +3,9 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from scheduler.core.fragmentation import Packing
-from scheduler.core.prices import PRICE, gap_prices
-from scheduler.core.shapes import Node, Seat, Shape
+from scheduler.core.node.fragmentation import Packing
+from scheduler.core.node.prices import PRICE, gap_prices
+from scheduler.core.node.shapes import Node, Seat, Shape
 from scheduler.core.units import ONE_MILLI
 
 

@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from controlplane.trace.fleet import CLUSTER
-from scheduler.core.shapes import Shape
+from scheduler.core.node.shapes import Shape
 from tests.bench import apart, packing
 from tests.bench.curve_picture import Line, Point, drawn, published
 from tests.bench.replay import TRACE

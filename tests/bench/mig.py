@@ -26,8 +26,8 @@ from functools import cache, partial
 from pathlib import Path
 from statistics import fmean
 
-from scheduler.core import mig
-from scheduler.core.slices import Mix
+from scheduler.core.node import mig
+from scheduler.core.node.slices import Mix
 from scheduler.core.units import Span
 from tests.bench.mig_play import (
     EVEN,

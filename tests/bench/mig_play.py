@@ -9,9 +9,9 @@ from math import sqrt
 from statistics import NormalDist
 from typing import NamedTuple
 
-from scheduler.core import mig, slices
-from scheduler.core.reshape import Held, reshape
-from scheduler.core.slices import Mix
+from scheduler.core.node import mig, slices
+from scheduler.core.node.reshape import Held, reshape
+from scheduler.core.node.slices import Mix
 from scheduler.core.units import Span
 
 MODEL = "A100-80GB"

@@ -24,8 +24,8 @@ from statistics import fmean, stdev
 from typing import NamedTuple
 
 from scheduler.core.cycle import plan
+from scheduler.core.node.shapes import ANY_MODEL, Node, Shape
 from scheduler.core.policy import Policy
-from scheduler.core.shapes import ANY_MODEL, Node, Shape
 from scheduler.core.snapshot import (
     ClusterView,
     DeviceView,

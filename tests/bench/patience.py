@@ -9,7 +9,7 @@ Nor when cores run out before devices: then devices stand idle anyhow.
 from collections import deque
 from typing import Final, NamedTuple
 
-from scheduler.core.shapes import Seat, Shape
+from scheduler.core.node.shapes import Seat, Shape
 from tests.bench.arrivals import Arrivals, asked_milli
 
 TOLERANCE: Final = 10

@@ -9,7 +9,7 @@ import pytest
 
 from controlplane.trace import reading
 from controlplane.trace.reading import PodRow
-from scheduler.core.shapes import ANY_MODEL, Shape
+from scheduler.core.node.shapes import ANY_MODEL, Shape
 from tests.bench import curve
 from tests.bench.curve_picture import PANELS, Line, Point, drawn, published
 from tests.bench.curve_steps import BATCHES, batches

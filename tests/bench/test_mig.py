@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from scheduler.core.slices import mix_of
+from scheduler.core.node.slices import mix_of
 from scheduler.core.units import Span
 from tests.bench.mig import MIXES, RULES, SIMPLE, decisions_per_s
 from tests.bench.mig_play import EVEN, GPUS, SLICES, WIDTHS, Fleet, Request, ours, play, stream

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from scheduler.core.shapes import ANY_MODEL
+from scheduler.core.node.shapes import ANY_MODEL
 from tests.bench import packing
 
 HEAD = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec"

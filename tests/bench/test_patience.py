@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler.core.shapes import Node, Seat, Shape
+from scheduler.core.node.shapes import Node, Seat, Shape
 from tests.bench.arrivals import Arrivals, asked_milli
 from tests.bench.patience import Patience, Seated
 

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from clusters.models import Flavor
-from scheduler.core.quota import Book
+from scheduler.core.quota.quota import Book
 from scheduler.core.units import FlavorId, ProjectId
 from scheduler.selectors import fleet
 from tenants.models import Project, Quota, Tenant, TenantQuota

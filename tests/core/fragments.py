@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from random import Random
 
-from scheduler.core import mig
-from scheduler.core.elastic import asks
+from scheduler.core.held.elastic import asks
+from scheduler.core.node import mig
 from scheduler.core.plan import Landing, Plan
 from scheduler.core.reasons import PreemptRule
 from scheduler.core.snapshot import (

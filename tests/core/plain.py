@@ -5,7 +5,7 @@ See `fragmentation` for what is computed and why, `jit` for the columns and the 
 
 import numpy as np
 
-from scheduler.core.jit import (
+from scheduler.core.node.jit import (
     COUNT,
     CPU,
     FIRST,

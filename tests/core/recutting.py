@@ -1,9 +1,9 @@
 """A fleet that is cut into sevenths while halves are waited for, and what is proposed for it."""
 
-from scheduler.core.recut import Pool, Proposal, for_what_waits, towards
+from scheduler.core.moving.recut import Pool, Proposal, for_what_waits, towards
+from scheduler.core.node.ways import Way
 from scheduler.core.snapshot import HoldingView, Snapshot
 from scheduler.core.units import ClusterId
-from scheduler.core.ways import Way
 from tests.core.build import H100, job, node, pods, runs, snapshot
 
 C1 = ClusterId("c1")

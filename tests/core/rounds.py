@@ -3,8 +3,8 @@
 from collections import defaultdict
 from dataclasses import replace
 
-from scheduler.core import carried
 from scheduler.core.plan import Plan
+from scheduler.core.simulating import carried
 from scheduler.core.snapshot import Snapshot
 
 

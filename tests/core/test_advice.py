@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler.core import mig
-from scheduler.core.advice import Advice, Arrival, advise
+from scheduler.core.node import mig
+from scheduler.core.node.advice import Advice, Arrival, advise
 from tests.core.build import A30, H100, T4
 
 DAY = 86_400

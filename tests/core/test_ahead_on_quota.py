@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from scheduler.core import cycle
-from scheduler.core.kept_quota import LEAVES_IN_S
+from scheduler.core.admitting.kept_quota import LEAVES_IN_S
 from scheduler.core.plan import Plan
 from scheduler.core.policy import Policy
 from scheduler.core.snapshot import HoldingView, PendingView, Snapshot

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler.core.fragmentation import Packing
-from scheduler.core.shapes import Node, Shape
+from scheduler.core.node.fragmentation import Packing
+from scheduler.core.node.shapes import Node, Shape
 from scheduler.core.snapshot import (
     Isolation,
     NodeView,

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from scheduler.core.caps import Caps
+from scheduler.core.bounds.caps import Caps
 from scheduler.core.cycle import plan
-from scheduler.core.estimate import Basis, Forecast, forecast
-from scheduler.core.invariants import violations
+from scheduler.core.laws.invariants import violations
 from scheduler.core.policy import Policy
 from scheduler.core.reasons import ReasonCode, describe
+from scheduler.core.simulating.estimate import Basis, Forecast, forecast
 from scheduler.core.snapshot import HoldingView, PendingView, Snapshot
 from scheduler.core.submitted import ArrayView
 from scheduler.core.units import ArrayId

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from scheduler.core.backfill import MOST_IN_VAIN, MOST_IN_VAIN_EACH, Backfill
 from scheduler.core.cycle import plan
-from scheduler.core.fit import Room, let_in
-from scheduler.core.invariants import violations
+from scheduler.core.guarding.backfill import MOST_IN_VAIN, MOST_IN_VAIN_EACH, Backfill
+from scheduler.core.held.runs import OVERDUE_S
+from scheduler.core.laws.invariants import violations
+from scheduler.core.node.fit import Room, let_in
 from scheduler.core.plan import Keep, Place, Plan
 from scheduler.core.policy import Policy
 from scheduler.core.reasons import Reason, ReasonCode, describe
-from scheduler.core.runs import OVERDUE_S
 from scheduler.core.snapshot import (
     HeldView,
     HoldingView,

@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduler.core.cycle import plan, planned
-from scheduler.core.invariants import violations
+from scheduler.core.laws.invariants import violations
+from scheduler.core.laws.moves import moves
 from scheduler.core.memory import Memory
-from scheduler.core.movers import REST_S
-from scheduler.core.moves_law import moves
+from scheduler.core.moving.movers import REST_S
 from scheduler.core.plan import Landing, Plan, Preempt
 from scheduler.core.policy import Policy
 from scheduler.core.reasons import PreemptRule

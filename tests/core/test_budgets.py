@@ -5,17 +5,17 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 
-from scheduler.core.change import Change
-from scheduler.core.change import describe as in_words
-from scheduler.core.checks import CheckCode
 from scheduler.core.cycle import plan
-from scheduler.core.estimate import Basis, forecast
-from scheduler.core.explain import Explanation, explain
+from scheduler.core.explaining.change import Change
+from scheduler.core.explaining.change import describe as in_words
+from scheduler.core.explaining.checks import CheckCode
+from scheduler.core.explaining.explain import Explanation, explain
 from scheduler.core.faults import faults
-from scheduler.core.invariants import violations
+from scheduler.core.laws.invariants import violations
 from scheduler.core.plan import Landing
 from scheduler.core.policy import Policy
 from scheduler.core.reasons import FaultKind, ReasonCode, describe
+from scheduler.core.simulating.estimate import Basis, forecast
 from scheduler.core.snapshot import BudgetView, HoldingView, PendingView, Snapshot
 from scheduler.core.units import BudgetId, ClusterId, CohortId, ProjectId, WorkloadId
 from tests.core.build import (

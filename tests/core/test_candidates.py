@@ -6,11 +6,11 @@ from random import Random
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from scheduler.core.candidates import ORDER, Candidates
+from scheduler.core.held.candidates import ORDER, Candidates
+from scheduler.core.held.victims import Held, Order
 from scheduler.core.memory import Memory
 from scheduler.core.snapshot import HeldView, QueueView, Snapshot
 from scheduler.core.units import ClusterId, FlavorId, NodeId
-from scheduler.core.victims import Held, Order
 from tests.core.build import AT, node, pods, queue, runs, snapshot
 from tests.core.fleets import snapshots
 from tests.core.test_memory import replaced

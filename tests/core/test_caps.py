@@ -5,13 +5,14 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 
-from scheduler.core.budgets_law import part
 from scheduler.core.cycle import plan
-from scheduler.core.estimate import Basis, forecast
-from scheduler.core.invariants import violations
+from scheduler.core.explaining.whatif import would_start
+from scheduler.core.laws.budgets import part
+from scheduler.core.laws.invariants import violations
 from scheduler.core.plan import Hold, Place
 from scheduler.core.policy import Policy
 from scheduler.core.reasons import ReasonCode, describe
+from scheduler.core.simulating.estimate import Basis, forecast
 from scheduler.core.snapshot import (
     CapsView,
     HeldView,
@@ -21,7 +22,6 @@ from scheduler.core.snapshot import (
     Snapshot,
 )
 from scheduler.core.units import ProjectId, UserId
-from scheduler.core.whatif import would_start
 from tests.core.build import Quota, cpu_pods, decide, job, node, pods, queue, runs, snapshot
 from tests.core.fleets import snapshots
 from tests.core.rounds import carried_out

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduler.core import cycle
-from scheduler.core.change import Unit
-from scheduler.core.checks import BY_OPTION, SHARED, Check, CheckCode
-from scheduler.core.explain import Explanation, explain
+from scheduler.core.explaining.change import Unit
+from scheduler.core.explaining.checks import BY_OPTION, SHARED, Check, CheckCode
+from scheduler.core.explaining.explain import Explanation, explain
 from scheduler.core.plan import Admit
 from scheduler.core.policy import Policy
 from scheduler.core.reasons import ReasonCode

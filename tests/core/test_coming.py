@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from scheduler.core.cycle import never_admissible, plan
-from scheduler.core.explain import explain
+from scheduler.core.explaining.explain import explain
+from scheduler.core.fleet.node_pools import MOST_NODES
 from scheduler.core.memory import Memory
-from scheduler.core.node_pools import MOST_NODES
 from scheduler.core.policy import Policy
 from scheduler.core.reasons import ReasonCode as Code
 from scheduler.core.reasons import describe

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from scheduler.core.caps import Caps
+from scheduler.core.bounds.caps import Caps
 from scheduler.core.cycle import plan
-from scheduler.core.invariants import violations
-from scheduler.core.landing import KEPT_S
-from scheduler.core.movers import REST_S
+from scheduler.core.laws.invariants import violations
+from scheduler.core.moving.landing import KEPT_S
+from scheduler.core.moving.movers import REST_S
 from scheduler.core.plan import Landing, Plan
 from scheduler.core.policy import Policy
 from scheduler.core.reasons import PreemptRule, ReasonCode, describe

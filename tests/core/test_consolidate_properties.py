@@ -3,13 +3,13 @@
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from scheduler.core.equivalents import Parts
-from scheduler.core.invariants import violations
-from scheduler.core.movers import REST_S
+from scheduler.core.held.victims import Held, Victim, loss_milli_s
+from scheduler.core.laws.invariants import violations
+from scheduler.core.moving.movers import REST_S
 from scheduler.core.policy import Policy
+from scheduler.core.quota.equivalents import Parts
 from scheduler.core.reasons import PreemptRule
 from scheduler.core.snapshot import HoldingView
-from scheduler.core.victims import Held, Victim, loss_milli_s
 from tests.core.build import FLAVORS
 from tests.core.fleets import shuffled
 from tests.core.fragments import after, fragments, taken_from_others

@@ -2,13 +2,13 @@
 
 import pytest
 
+from scheduler.core.bounds.limits import Limits, never_admissible
 from scheduler.core.cycle import LEAST_SWEPT
-from scheduler.core.limits import Limits, never_admissible
+from scheduler.core.explaining.whatif import would_start
 from scheduler.core.plan import Admit, Hold, Plan
 from scheduler.core.policy import Policy
 from scheduler.core.reasons import Reason, ReasonCode, describe
 from scheduler.core.snapshot import HoldingView, PendingView, QueueView
-from scheduler.core.whatif import would_start
 from tests.core.build import (
     A30,
     AT,

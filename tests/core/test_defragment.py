@@ -7,8 +7,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from scheduler.core.cycle import plan
-from scheduler.core.defragment import Figures, defragment
-from scheduler.core.fit import Room, let_in
+from scheduler.core.moving.defragment import Figures, defragment
+from scheduler.core.node.fit import Room, let_in
 from scheduler.core.plan import Landing
 from scheduler.core.policy import Policy
 from scheduler.core.snapshot import Snapshot

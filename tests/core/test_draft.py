@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduler.core.cycle import plan
-from scheduler.core.draft import Draft
+from scheduler.core.fleet.draft import Draft
 from scheduler.core.policy import Policy
 from scheduler.core.snapshot import HeldView, NodeView, Snapshot
 from scheduler.core.units import NodeId, ProjectId

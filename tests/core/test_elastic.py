@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler.core.carried import resized
 from scheduler.core.cycle import plan
-from scheduler.core.elastic import asks, gives_back, staying, surplus
-from scheduler.core.elastic_law import elastic
-from scheduler.core.invariants import violations
+from scheduler.core.held.elastic import asks, gives_back, staying, surplus
+from scheduler.core.laws.elastic import elastic
+from scheduler.core.laws.invariants import violations
 from scheduler.core.plan import Grow, Plan, Shrink
 from scheduler.core.policy import Policy
 from scheduler.core.reasons import PreemptRule
+from scheduler.core.simulating.carried import resized
 from scheduler.core.snapshot import CapsView, HeldView, HoldingView, ReservationView, Snapshot
 from scheduler.core.units import FlavorId, PlacementId, ProjectId, WorkloadId
 from tests.core.build import (

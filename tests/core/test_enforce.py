@@ -8,15 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduler.core.cycle import plan
-from scheduler.core.enforce import MOST_VICTIMS, Enforced, found, kept, would_go
-from scheduler.core.enforce_law import enforced
-from scheduler.core.estimate import Basis, forecast
-from scheduler.core.invariants import violations
+from scheduler.core.laws.enforce import enforced
+from scheduler.core.laws.invariants import violations
 from scheduler.core.memory import Memory
 from scheduler.core.plan import Plan, Preempt, Shrink
 from scheduler.core.policy import Policy
 from scheduler.core.reasons import PreemptRule, ReasonCode
+from scheduler.core.simulating.estimate import Basis, forecast
 from scheduler.core.snapshot import HoldingView, QuotaView, Snapshot
+from scheduler.core.stopping.enforce import MOST_VICTIMS, Enforced, found, kept, would_go
 from scheduler.core.units import (
     NO_WORKLOAD,
     CohortId,

@@ -3,16 +3,16 @@
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from scheduler.core import preempt
 from scheduler.core.cycle import plan
-from scheduler.core.draft import Draft
-from scheduler.core.enough import are_enough
-from scheduler.core.equivalents import Parts
+from scheduler.core.evicting import preempt
+from scheduler.core.evicting.enough import are_enough
+from scheduler.core.fleet.draft import Draft
+from scheduler.core.held.victims import Held
 from scheduler.core.policy import Policy
+from scheduler.core.quota.equivalents import Parts
 from scheduler.core.request import Requests
 from scheduler.core.snapshot import HoldingView, Isolation, PodSetView, Snapshot
 from scheduler.core.units import ClusterId
-from scheduler.core.victims import Held
 from tests.core.build import A30, T4, job, node, pods, queue, runs, snapshot
 from tests.core.fleets import snapshots
 

@@ -5,9 +5,9 @@ from fractions import Fraction
 
 import pytest
 
-from scheduler.core import mig
-from scheduler.core.equivalents import DEVICE_MILLI, Part, counts_milli
-from scheduler.core.invariants import violations
+from scheduler.core.laws.invariants import violations
+from scheduler.core.node import mig
+from scheduler.core.quota.equivalents import DEVICE_MILLI, Part, counts_milli
 from scheduler.core.reasons import ReasonCode
 from scheduler.core.snapshot import FlavorKind, Isolation, Snapshot
 from scheduler.core.units import ClusterId, FlavorId

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from scheduler.core.estimate import HORIZON_S, LEAST_HISTORY, Basis, Forecast, forecast
 from scheduler.core.policy import Policy
+from scheduler.core.simulating.estimate import HORIZON_S, LEAST_HISTORY, Basis, Forecast, forecast
 from scheduler.core.snapshot import HoldingView, PendingView, Snapshot
 from scheduler.core.units import ClusterId, ProjectId, WorkloadId
 from tests.core.build import AT, cluster, job, node, pods, queue, runs, snapshot
@@ -211,7 +211,7 @@ def test_another_seed_draws_other_ends() -> None:
 
 
 def test_the_end_of_a_long_queue_is_left_without_basis(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("scheduler.core.estimate.MOST_PENDING", 2)
+    monkeypatch.setattr("scheduler.core.simulating.estimate.MOST_PENDING", 2)
     busy = runs("r", "a", "n1/0", "n1/1", since_s=0, limit_s=100)
     pending = [job(f"w{i}", "a", pods(gpus=2), submitted_at=i, limit_s=100) for i in range(3)]
     found = told(fleet([busy], *pending))

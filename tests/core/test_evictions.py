@@ -5,13 +5,13 @@ from itertools import count
 
 import pytest
 
-from scheduler.core import preempt
 from scheduler.core.cycle import plan
-from scheduler.core.draft import Draft
-from scheduler.core.evict import Wait
+from scheduler.core.evicting import preempt
+from scheduler.core.evicting.preempt import MOST_SEARCHES, MOST_SEARCHES_EACH, Evictions
+from scheduler.core.evicting.search import Wait
+from scheduler.core.fleet.draft import Draft
 from scheduler.core.plan import Place
 from scheduler.core.policy import Policy
-from scheduler.core.preempt import MOST_SEARCHES, MOST_SEARCHES_EACH, Evictions
 from scheduler.core.request import Request, Requests
 from scheduler.core.snapshot import PendingView, QueueView, Snapshot
 from scheduler.core.units import (

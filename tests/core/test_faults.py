@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from scheduler.core import cycle
 from scheduler.core.cycle import plan
-from scheduler.core.estimate import forecast
 from scheduler.core.faults import faults
-from scheduler.core.invariants import violations
+from scheduler.core.laws.invariants import violations
 from scheduler.core.plan import Plan
 from scheduler.core.policy import Policy
 from scheduler.core.reasons import FaultKind, ReasonCode, Subject, describe
+from scheduler.core.simulating.estimate import forecast
 from scheduler.core.snapshot import Isolation, ReservationView, Snapshot
 from scheduler.core.sound import sound
 from scheduler.core.units import FlavorId, ProjectId

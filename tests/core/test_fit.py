@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from scheduler.core.fit import Misfit, Room, let_in
+from scheduler.core.node.fit import Misfit, Room, let_in
 from scheduler.core.plan import Place
 from scheduler.core.snapshot import HeldView, Isolation, NodeView
 from scheduler.core.units import DeviceId, FlavorId, NodeId, PodSetId, Span

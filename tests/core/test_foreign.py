@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.core import mig
-from scheduler.core.fit import Misfit, Room
-from scheduler.core.foreign import UNITS, held_spans
+from scheduler.core.node import mig
+from scheduler.core.node.fit import Misfit, Room
+from scheduler.core.node.foreign import UNITS, held_spans
 from scheduler.core.reasons import FaultKind, ReasonCode
 from scheduler.core.snapshot import Isolation, NodeView
 from scheduler.core.units import WHOLE_DEVICE, DeviceId, DeviceSpan, FlavorId, Span

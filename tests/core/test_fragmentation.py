@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler.core import jit
-from scheduler.core.fragmentation import MOST_EXPECTED, MOST_SOUGHT, Packing
-from scheduler.core.prices import PRICE, gap_prices
-from scheduler.core.shapes import ANY_MODEL, Node, Seat, Shape
+from scheduler.core.node import jit
+from scheduler.core.node.fragmentation import MOST_EXPECTED, MOST_SOUGHT, Packing
+from scheduler.core.node.prices import PRICE, gap_prices
+from scheduler.core.node.shapes import ANY_MODEL, Node, Seat, Shape
 from scheduler.core.units import ONE_MILLI
 from tests.core import plain
 

@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 
 from scheduler.core.cycle import plan
-from scheduler.core.estimate import Basis, forecast
-from scheduler.core.explain import explain
-from scheduler.core.invariants import violations
+from scheduler.core.explaining.explain import explain
+from scheduler.core.laws.invariants import violations
 from scheduler.core.memory import Memory
 from scheduler.core.policy import Policy
 from scheduler.core.reasons import ReasonCode, describe
+from scheduler.core.simulating.estimate import Basis, forecast
 from scheduler.core.snapshot import PendingView, Snapshot
 from scheduler.core.waits import GateView, UnmetView
 from tests.core.build import AT, decide, job, node, queue, snapshot

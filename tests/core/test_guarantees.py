@@ -6,16 +6,16 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 
-from scheduler.core import firm
-from scheduler.core.cohorts import FLEET
+from scheduler.core.bounds import firm
 from scheduler.core.cycle import plan
-from scheduler.core.guarantees import BORROWED, OWN, gives, guarantor, tier_of, tiers
-from scheduler.core.invariants import violations
+from scheduler.core.laws.invariants import violations
+from scheduler.core.laws.tree import Law
 from scheduler.core.policy import Policy
-from scheduler.core.quota import Book
+from scheduler.core.quota.cohorts import FLEET
+from scheduler.core.quota.guarantees import BORROWED, OWN, gives, guarantor, tier_of, tiers
+from scheduler.core.quota.quota import Book
 from scheduler.core.reasons import PreemptRule
 from scheduler.core.snapshot import Snapshot
-from scheduler.core.tree_law import Law
 from scheduler.core.units import FlavorId, ProjectId
 from tests.core.build import Quota, cohort, job, node, pods, queue, runs, snapshot
 from tests.core.trees import contested, trees

@@ -7,7 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from scheduler.core.cycle import plan
-from scheduler.core.invariants import violations
+from scheduler.core.laws.invariants import violations
 from scheduler.core.policy import Policy
 from scheduler.core.snapshot import Snapshot
 from scheduler.core.units import FlavorId, ProjectId

@@ -6,12 +6,12 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler.core.cohorts import FLEET
 from scheduler.core.demand import Demand
-from scheduler.core.elastic import gives_back
-from scheduler.core.holders import Holders
+from scheduler.core.held.elastic import gives_back
+from scheduler.core.held.holders import Holders
 from scheduler.core.memory import Memory
-from scheduler.core.quota import Book
+from scheduler.core.quota.cohorts import FLEET
+from scheduler.core.quota.quota import Book
 from scheduler.core.snapshot import HoldingView, Snapshot
 from scheduler.core.sweep.tree import Quotas
 from scheduler.core.units import FlavorId, ProjectId

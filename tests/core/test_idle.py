@@ -7,15 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler.core import cycle, idle
+from scheduler.core import cycle
 from scheduler.core.cycle import plan
-from scheduler.core.estimate import forecast
-from scheduler.core.idle import due_at, frees_at, warns_at
-from scheduler.core.invariants import violations
+from scheduler.core.laws.invariants import violations
 from scheduler.core.memory import Memory
 from scheduler.core.plan import Plan
 from scheduler.core.policy import Policy
+from scheduler.core.simulating.estimate import forecast
 from scheduler.core.snapshot import HoldingView, QueueView, Snapshot
+from scheduler.core.stopping import idle
+from scheduler.core.stopping.idle import due_at, frees_at, warns_at
 from scheduler.core.units import WorkloadId
 from tests.core.build import AT, job, snapshot
 from tests.core.corrupt import corrupted

@@ -6,12 +6,12 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler.core.estimate import HORIZON_S
-from scheduler.core.impact import Effect, Impact, impact
+from scheduler.core.explaining.whatif import granted
 from scheduler.core.policy import Policy
+from scheduler.core.simulating.estimate import HORIZON_S
+from scheduler.core.simulating.impact import Effect, Impact, impact
 from scheduler.core.snapshot import Snapshot
 from scheduler.core.units import FlavorId, ProjectId
-from scheduler.core.whatif import granted
 from tests.core import fleets
 from tests.core.build import Quota, job, node, pods, queue, runs, snapshot
 

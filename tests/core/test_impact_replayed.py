@@ -7,12 +7,12 @@ from functools import cache
 from random import Random
 
 from scheduler.core.cycle import plan
-from scheduler.core.estimate import HORIZON_S
-from scheduler.core.impact import Impact, impact
+from scheduler.core.explaining.whatif import granted
 from scheduler.core.policy import Policy
+from scheduler.core.simulating.estimate import HORIZON_S
+from scheduler.core.simulating.impact import Impact, impact
 from scheduler.core.snapshot import HoldingView, PendingView, Snapshot
 from scheduler.core.units import FlavorId, ProjectId
-from scheduler.core.whatif import granted
 from tests.core.build import Quota, decide, holds, job, node, pods, queue, snapshot
 from tests.core.rounds import carried_out
 

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from scheduler.core import preempt
 from scheduler.core.cycle import plan
+from scheduler.core.evicting import preempt
+from scheduler.core.evicting.preempt import MOST_SEARCHES_EACH
 from scheduler.core.policy import Policy
-from scheduler.core.preempt import MOST_SEARCHES_EACH
 from scheduler.core.reasons import ReasonCode
 from scheduler.core.snapshot import HoldingView, ReservationView, Snapshot
 from scheduler.core.units import FlavorId, ProjectId

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler.core.index import Entry, Free, Key, Pool
+from scheduler.core.fleet.index import Entry, Free, Key, Pool
+from scheduler.core.fleet.world import World
 from scheduler.core.snapshot import HoldingView, Snapshot
 from scheduler.core.units import ClusterId
-from scheduler.core.world import World
 from tests.core.fleets import snapshots
 from tests.core.test_memory import replaced
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from scheduler.core.invariants import violations
+from scheduler.core.laws.invariants import violations
 from scheduler.core.plan import Admit, Hold, Place, Plan, Preempt
 from scheduler.core.reasons import PreemptRule, Reason, ReasonCode
 from scheduler.core.snapshot import HoldingView, Isolation, NodeView, PodSetView

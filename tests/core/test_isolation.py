@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from scheduler.core.change import Change, describe
-from scheduler.core.checks import CheckCode, chains
+from scheduler.core.bounds.limits import never_admissible
 from scheduler.core.cycle import planned
-from scheduler.core.explain import explain
-from scheduler.core.isolation import is_enough, stricter
-from scheduler.core.limits import never_admissible
+from scheduler.core.explaining.change import Change, describe
+from scheduler.core.explaining.checks import CheckCode, chains
+from scheduler.core.explaining.explain import explain
 from scheduler.core.memory import Memory
+from scheduler.core.node.isolation import is_enough, stricter
 from scheduler.core.policy import Policy
 from scheduler.core.reasons import ReasonCode
 from scheduler.core.reasons import describe as told

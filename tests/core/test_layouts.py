@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler.core import layouts
 from scheduler.core.cycle import never_admissible
+from scheduler.core.placing import layouts
 from scheduler.core.reasons import ReasonCode, describe
 from scheduler.core.snapshot import NodeView, PendingView, PodSetView, Snapshot
 from tests.core.build import (

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from scheduler.core.change import Change, Relaxation, describe
-from scheduler.core.checks import CheckCode, chains
 from scheduler.core.cycle import plan, planned
+from scheduler.core.explaining.change import Change, Relaxation, describe
+from scheduler.core.explaining.checks import CheckCode, chains
 from scheduler.core.faults import faults
-from scheduler.core.invariants import violations
+from scheduler.core.laws.invariants import violations
 from scheduler.core.plan import Plan
 from scheduler.core.policy import Policy
 from scheduler.core.reasons import PreemptRule

@@ -8,10 +8,10 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler.core.cohorts import FLEET
-from scheduler.core.quota import Book
+from scheduler.core.laws.tree import Law
+from scheduler.core.quota.cohorts import FLEET
+from scheduler.core.quota.quota import Book
 from scheduler.core.snapshot import Snapshot
-from scheduler.core.tree_law import Law
 from scheduler.core.units import FlavorId, ProjectId
 from tests.core.trees import PARENTS, contested, trees
 

@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from scheduler.core.invariants import violations
+from scheduler.core.laws.invariants import violations
 from scheduler.core.snapshot import HoldingView, Snapshot
 from tests.core.build import AT, Outcome, decide, job, node, pods, queue, runs, snapshot
 from tests.core.reference.losses import least_lost_s, lost_s

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from scheduler.core.cycle import plan
-from scheduler.core.invariants import violations
+from scheduler.core.laws.invariants import violations
 from scheduler.core.policy import Policy
 from scheduler.core.reasons import ReasonCode
 from scheduler.core.snapshot import HoldingView

@@ -10,13 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduler.core import cycle
+from scheduler.core.admitting.order import place_in_queue
 from scheduler.core.collection import no_collection
 from scheduler.core.cycle import plan
 from scheduler.core.faults import faults
+from scheduler.core.fleet.world import World
 from scheduler.core.memory import Memory
-from scheduler.core.order import place_in_queue
 from scheduler.core.policy import Policy
-from scheduler.core.quota import Book
+from scheduler.core.quota.quota import Book
 from scheduler.core.since import Since
 from scheduler.core.snapshot import (
     FlavorKind,
@@ -33,7 +34,6 @@ from scheduler.core.sweep import state as s
 from scheduler.core.sweep.backlog import Backlog
 from scheduler.core.sweep.hardware import hardware
 from scheduler.core.sweep.state import Unfit
-from scheduler.core.world import World
 from tests.bench.fleet import fleet
 from tests.bench.scale import later, running
 from tests.core.accepted import accepting, closed

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.core import mig
+from scheduler.core.node import mig
 from scheduler.core.units import Span
 
 

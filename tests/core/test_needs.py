@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from scheduler.core.needs import NodeNeed, needs
 from scheduler.core.policy import Policy
+from scheduler.core.simulating.needs import NodeNeed, needs
 from scheduler.core.snapshot import CapsView, ComingView, NodeView, PendingView, Snapshot
 from tests.core.build import cluster, job, node, pods, queue, runs, snapshot
 

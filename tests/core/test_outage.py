@@ -6,8 +6,8 @@ from random import Random
 
 import pytest
 
+from scheduler.core.admitting.outage import Outage
 from scheduler.core.cycle import plan
-from scheduler.core.outage import Outage
 from scheduler.core.policy import Policy
 from scheduler.core.reasons import ReasonCode
 from scheduler.core.snapshot import ClusterView, HoldingView, NodeView, PendingView, Snapshot

@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from scheduler import core
-from scheduler.core import fragmentation
+from scheduler.core import node as of_node
 from scheduler.core.compiled import compiled
-from scheduler.core.draft import Draft
-from scheduler.core.shapes import LARGEST
+from scheduler.core.fleet.draft import Draft
+from scheduler.core.node import fragmentation
+from scheduler.core.node.shapes import LARGEST
 from scheduler.core.snapshot import DeviceView, Isolation, NodeView, PodSetView
 from scheduler.core.units import NodeId, WorkloadId
 from tests.core.build import (
@@ -157,16 +157,16 @@ def test_without_compiled_code_the_index_decides(
 ) -> None:
     nodes, pending = [t4("n1", cores=8), t4("n2")], [job("w", "a", WHOLE_T4)]
     of = snapshot(nodes=nodes, queues=[QUEUE], pending=pending)
-    monkeypatch.delattr(core, "fragmentation")
-    monkeypatch.setitem(sys.modules, "scheduler.core.fragmentation", None)
+    monkeypatch.delattr(of_node, "fragmentation")
+    monkeypatch.setitem(sys.modules, "scheduler.core.node.fragmentation", None)
     compiled.cache_clear()
     try:
         assert decide(of).nodes("w") == ["n1"]
     finally:
         compiled.cache_clear()
-    assert ["fragmentation goes without compiled code" in str(w.message) for w in recwarn] == [
-        True
-    ]
+    assert [
+        "node.fragmentation goes without compiled code" in str(w.message) for w in recwarn
+    ] == [True]
 
 
 def test_the_loss_of_precision_never_refuses_a_pod_that_fits_exactly() -> None:

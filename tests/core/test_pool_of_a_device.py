@@ -6,8 +6,8 @@ them hold the same part of a device (`span_held_once`).
 
 import pytest
 
-from scheduler.core import mig
-from scheduler.core.fit import Room
+from scheduler.core.node import mig
+from scheduler.core.node.fit import Room
 from scheduler.core.plan import Place
 from scheduler.core.snapshot import FlavorKind, FlavorView, Isolation, NodeView
 from scheduler.core.units import DeviceId, NodeId, PodSetId, Span

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from scheduler.core.pools import Gangs, PoolFigures, pools
+from scheduler.core.fleet.pools import Gangs, PoolFigures, pools
 from scheduler.core.snapshot import Isolation, PendingView, Snapshot
 from tests.core.build import (
     H100,

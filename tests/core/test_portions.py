@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.core.checks import CheckCode
-from scheduler.core.explain import explain
-from scheduler.core.invariants import violations
+from scheduler.core.explaining.checks import CheckCode
+from scheduler.core.explaining.explain import explain
+from scheduler.core.laws.invariants import violations
 from scheduler.core.policy import Policy
-from scheduler.core.portions import portion_milli
+from scheduler.core.quota.portions import portion_milli
 from scheduler.core.reasons import ReasonCode, describe
 from scheduler.core.snapshot import CapsView, Isolation, PodSetView, Snapshot
 from scheduler.core.units import FlavorId, UserId

@@ -6,7 +6,7 @@ from itertools import product
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler.core.prices import LENGTH, PRICE, cheapest_cut, gap_prices
+from scheduler.core.node.prices import LENGTH, PRICE, cheapest_cut, gap_prices
 from scheduler.core.units import ONE_MILLI
 
 FEW = settings(max_examples=60, deadline=None)

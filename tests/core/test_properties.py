@@ -10,16 +10,16 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from scheduler.core.cycle import never_admissible, plan
-from scheduler.core.draft import Draft
-from scheduler.core.estimate import forecast
-from scheduler.core.fit import Room, let_in
-from scheduler.core.invariants import violations
+from scheduler.core.explaining.whatif import would_start
+from scheduler.core.fleet.draft import Draft
+from scheduler.core.laws.invariants import violations
+from scheduler.core.node.fit import Room, let_in
 from scheduler.core.plan import Hold, Place
 from scheduler.core.policy import Policy
 from scheduler.core.reasons import ReasonCode, describe
+from scheduler.core.simulating.estimate import forecast
 from scheduler.core.snapshot import HeldView, NodeView, Snapshot, TopologyView
 from scheduler.core.units import NodeId, ProjectId
-from scheduler.core.whatif import would_start
 from tests.core.brute import domains, everywhere
 from tests.core.build import BY_NAME, decide, holds
 from tests.core.fleets import LEAST_RUN_S, fleet, jobs, shuffled, snapshots

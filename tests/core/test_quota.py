@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler.core import invariants
+from scheduler.core.laws import invariants
 from scheduler.core.plan import Admit, Place, Plan
-from scheduler.core.quota import Book, amount_milli
+from scheduler.core.quota.quota import Book, amount_milli
 from scheduler.core.snapshot import (
     CohortView,
     HeldView,

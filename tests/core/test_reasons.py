@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
+from scheduler.core.admitting.outage import Outage
+from scheduler.core.bounds.limits import never_admissible
 from scheduler.core.cycle import plan
-from scheduler.core.draft import Draft
-from scheduler.core.invariants import violations
-from scheduler.core.limits import never_admissible
-from scheduler.core.outage import Outage
+from scheduler.core.fleet.draft import Draft
+from scheduler.core.laws.invariants import violations
 from scheduler.core.plan import Plan
 from scheduler.core.policy import Policy
 from scheduler.core.reasons import Reason, ReasonCode, describe

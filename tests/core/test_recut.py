@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler.core import mig
-from scheduler.core.recut import Cost, Proposal, cost, cut_so, for_what_waits
+from scheduler.core.moving.recut import Cost, Proposal, cost, cut_so, for_what_waits
+from scheduler.core.node import mig
+from scheduler.core.node.ways import Way, placed, served, serving
 from scheduler.core.snapshot import NodeView, QueueView
 from scheduler.core.units import ClusterId, ProjectId, WorkloadId
-from scheduler.core.ways import Way, placed, served, serving
 from tests.core.build import H100, device, node, runs
 from tests.core.recutting import (
     HALF,

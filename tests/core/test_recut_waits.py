@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from scheduler.core.recut import Cost, Proposal
-from scheduler.core.runs import OVERDUE_S
+from scheduler.core.held.runs import OVERDUE_S
+from scheduler.core.moving.recut import Cost, Proposal
 from scheduler.core.snapshot import HoldingView, NodeView
 from scheduler.core.units import Span, WorkloadId
 from tests.core.build import AT, job, node, pods

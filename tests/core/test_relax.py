@@ -6,15 +6,15 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from scheduler.core.change import Change, Relaxation, Unit, describe
-from scheduler.core.explain import explain
+from scheduler.core.explaining.change import Change, Relaxation, Unit, describe
+from scheduler.core.explaining.explain import explain
+from scheduler.core.explaining.relax import MOST_FLAVORS
+from scheduler.core.explaining.whatif import accepting, funded, granted, later, would_start
 from scheduler.core.plan import Admit, Hold
 from scheduler.core.policy import Policy
 from scheduler.core.reasons import ReasonCode
-from scheduler.core.relax import MOST_FLAVORS
 from scheduler.core.snapshot import Isolation, PendingView, PodSetView, ReservationView, Snapshot
 from scheduler.core.units import ONE_MILLI, BudgetId, FlavorId, ProjectId
-from scheduler.core.whatif import accepting, funded, granted, later, would_start
 from tests.core.build import (
     A30,
     AT,

@@ -6,14 +6,15 @@ from random import Random
 
 import pytest
 
-from scheduler.core import replay as replays
 from scheduler.core.cycle import plan
+from scheduler.core.explaining.whatif import granted, weighted
 from scheduler.core.faults import faults
-from scheduler.core.held_time import Use
 from scheduler.core.memory import Memory as PlanMemory
 from scheduler.core.plan import Plan
 from scheduler.core.policy import Policy
-from scheduler.core.replay import (
+from scheduler.core.simulating import replay as replays
+from scheduler.core.simulating.held_time import Use
+from scheduler.core.simulating.replay import (
     DAY_S,
     NOTHING,
     Arrival,
@@ -25,7 +26,6 @@ from scheduler.core.replay import (
 )
 from scheduler.core.snapshot import PastView, Snapshot
 from scheduler.core.units import CohortId, FlavorId, ProjectId, WorkloadId
-from scheduler.core.whatif import granted, weighted
 from tests.core.build import AT, Quota, cohort, job, node, pods, queue, snapshot
 
 HOUR = 3600

@@ -6,15 +6,15 @@ from random import Random
 
 import pytest
 
-from scheduler.core import replay as replays
-from scheduler.core.carried import carried_out
-from scheduler.core.held_time import Use
+from scheduler.core.explaining.whatif import granted, weighted
 from scheduler.core.plan import Plan
 from scheduler.core.policy import Policy
-from scheduler.core.replay import Arrival, Memory, Replay, replay
+from scheduler.core.simulating import replay as replays
+from scheduler.core.simulating.carried import carried_out
+from scheduler.core.simulating.held_time import Use
+from scheduler.core.simulating.replay import Arrival, Memory, Replay, replay
 from scheduler.core.snapshot import QueueView, Snapshot
 from scheduler.core.units import ClusterId, FlavorId, ProjectId, WorkloadId
-from scheduler.core.whatif import granted, weighted
 from tests.core.build import A30, AT, Quota, cluster, job, node, pods, queue, snapshot
 
 A, B, C = ProjectId("a"), ProjectId("b"), ProjectId("c")

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from scheduler.core.draft import Draft
-from scheduler.core.replicas import largest_milli, taken_milli, unshared, width_milli
+from scheduler.core.fleet.draft import Draft
+from scheduler.core.fleet.space import largest_free_milli
+from scheduler.core.node.replicas import largest_milli, taken_milli, unshared, width_milli
 from scheduler.core.snapshot import DeviceView, HoldingView, Isolation, NodeView
-from scheduler.core.space import largest_free_milli
 from scheduler.core.units import ClusterId, WorkloadId
 from tests.core.build import (
     BY_NAME,

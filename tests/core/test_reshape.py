@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler.core import mig
-from scheduler.core.reshape import Held, Move, Reshape, reshape
-from scheduler.core.slices import mix_of
+from scheduler.core.node import mig
+from scheduler.core.node.reshape import Held, Move, Reshape, reshape
+from scheduler.core.node.slices import mix_of
 from scheduler.core.units import Span
 
 FEW = settings(max_examples=150, deadline=None)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from scheduler.core.fit import Misfit, Room
+from scheduler.core.node.fit import Misfit, Room
 from scheduler.core.snapshot import HeldView, NodeView
 from scheduler.core.units import DeviceId, FlavorId, Span
 from tests.core.build import A30, BY_NAME, device

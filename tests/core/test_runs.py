@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scheduler.core.held.runs import ORDER, OVERDUE_S, Ends, Run, Runs
 from scheduler.core.memory import Memory
-from scheduler.core.runs import ORDER, OVERDUE_S, Ends, Run, Runs
 from scheduler.core.snapshot import Snapshot
 from tests.core.build import AT, runs, snapshot
 from tests.core.fleets import snapshots

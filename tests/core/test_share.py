@@ -6,8 +6,8 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler.core.quota import Book
-from scheduler.core.share import SCALE, Shares
+from scheduler.core.quota.quota import Book
+from scheduler.core.quota.share import SCALE, Shares
 from scheduler.core.snapshot import CohortView, PastView, QueueView
 from scheduler.core.units import FlavorId, ProjectId
 from tests.core.build import Quota, cohort, queue, with_named

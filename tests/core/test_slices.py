@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler.core import mig
-from scheduler.core.slices import Mix, in_order, mix_of, prices, spots
+from scheduler.core.node import mig
+from scheduler.core.node.slices import Mix, in_order, mix_of, prices, spots
 from scheduler.core.units import Span
 from tests.core.build import H100, Quota, decide, holds, job, node, pods, queue_of, runs, snapshot
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler.core.faults import faults
-from scheduler.core.fit import Misfit, Room, let_in
+from scheduler.core.node.fit import Misfit, Room, let_in
 from scheduler.core.reasons import ReasonCode
 from scheduler.core.snapshot import HeldView, HoldingView, Isolation, NodeView
 from scheduler.core.units import WHOLE_DEVICE, DeviceId

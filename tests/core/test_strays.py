@@ -2,14 +2,14 @@
 
 from dataclasses import replace
 
-from scheduler.core.checks import CheckCode, shared_checks
 from scheduler.core.cycle import plan
-from scheduler.core.estimate import Basis, forecast
-from scheduler.core.explain import explain
-from scheduler.core.invariants import violations
+from scheduler.core.explaining.checks import CheckCode, shared_checks
+from scheduler.core.explaining.explain import explain
+from scheduler.core.laws.invariants import violations
 from scheduler.core.memory import Memory
 from scheduler.core.policy import Policy
 from scheduler.core.reasons import ReasonCode, describe
+from scheduler.core.simulating.estimate import Basis, forecast
 from scheduler.core.waits import StraysView
 from tests.core.build import decide, job
 from tests.core.gated import behind

@@ -331,7 +331,7 @@ def test_compiled_code_on_disk_is_made_anew_when_its_parts_change() -> None:
         here / "placing.py",
         here / "starting.py",
         here / "state.py",
-        here.parent / "share.py",
+        here.parent / "quota/share.py",
     ]
     read = sha256(b"".join(part.read_bytes() for part in parts)).hexdigest()[:16]
     assert read == running.PARTS, f"write PARTS = {read!r} in {Path(running.__file__).name}"

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given, settings
 
 from scheduler.core import cycle
-from scheduler.core.draft import Draft
+from scheduler.core.fleet.draft import Draft
+from scheduler.core.fleet.space import free_milli, largest_free_milli
 from scheduler.core.policy import Policy
 from scheduler.core.snapshot import FlavorView, Snapshot
-from scheduler.core.space import free_milli, largest_free_milli
 from scheduler.core.units import ClusterId
 from tests.core.build import job, node, pods, queue, snapshot
 from tests.core.fleets import snapshots

@@ -7,18 +7,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler.core import used_up
 from scheduler.core.cycle import plan
-from scheduler.core.enforce import MOST_VICTIMS
-from scheduler.core.estimate import Basis, forecast
-from scheduler.core.invariants import violations
+from scheduler.core.laws.invariants import violations
+from scheduler.core.laws.used_up import used_up as law
 from scheduler.core.memory import Memory
 from scheduler.core.plan import Plan, Preempt
 from scheduler.core.policy import Policy
 from scheduler.core.reasons import PreemptRule, ReasonCode, describe
+from scheduler.core.simulating.estimate import Basis, forecast
 from scheduler.core.snapshot import BudgetView, HoldingView, Snapshot
+from scheduler.core.stopping import used_up
+from scheduler.core.stopping.enforce import MOST_VICTIMS
 from scheduler.core.units import NO_WORKLOAD, BudgetId, WorkloadId
-from scheduler.core.used_up_law import used_up as law
 from tests.core.build import Quota, cohort, decide, job, pods, queue, runs, snapshot
 from tests.core.fleets import shuffled, snapshots
 from tests.core.scenarios.scenario import gpus, nodes, singles

@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduler.core.cycle import plan
-from scheduler.core.estimate import Basis, forecast
-from scheduler.core.invariants import violations
+from scheduler.core.laws.invariants import violations
 from scheduler.core.plan import Place
 from scheduler.core.policy import Policy
 from scheduler.core.reasons import describe
+from scheduler.core.simulating.estimate import Basis, forecast
 from scheduler.core.snapshot import (
     DeviceMode,
     FlavorKind,

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
+from scheduler.core.bounds.windows import Windows
 from scheduler.core.snapshot import HoldingView, PendingView, ReservationView, Snapshot
 from scheduler.core.units import CohortId
-from scheduler.core.windows import Windows
 from tests.core.build import (
     AT,
     Outcome,

@@ -10,11 +10,11 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler.core.draft import Draft
+from scheduler.core.bounds.windows import Windows
+from scheduler.core.fleet.draft import Draft
+from scheduler.core.fleet.space import free_milli
 from scheduler.core.plan import Place
 from scheduler.core.snapshot import HoldingView, Snapshot
-from scheduler.core.space import free_milli
-from scheduler.core.windows import Windows
 from tests.core.build import AT, BY_NAME, job, node, runs
 from tests.core.fleets import snapshots
 from tests.core.test_evictions import place

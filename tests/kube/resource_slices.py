@@ -4,7 +4,7 @@ GPUs that are cut, and, as partitionable devices, GPUs that can be cut."""
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from scheduler.core import mig
+from scheduler.core.node import mig
 
 type Json = dict[str, Any]
 

@@ -134,7 +134,7 @@ def test_only_the_worker_of_the_cycles_loads_compiled_code(
     monkeypatch.setattr(celery, "compiled", loaded.append)
     monkeypatch.setattr(app.amqp.queues, "_consume_from", {queue: app.amqp.queues[queue]})
     worker_init.send(sender=None)
-    assert loaded == ["fragmentation", "sweep.sweep"] * loads
+    assert loaded == ["node.fragmentation", "sweep.sweep"] * loads
 
 
 # As in a process of a worker, with the pool that tests do without.

@@ -10,7 +10,7 @@ from clusters.models import Flavor, FlavorKind, FlavorPart
 from clusters.port import PodPhase
 from clusters.services import flavors
 from controlplane.kernel.errors import Invalid
-from scheduler.core.draft import Draft
+from scheduler.core.fleet.draft import Draft
 from scheduler.core.lifecycle import State
 from scheduler.core.units import FlavorId, ProjectId
 from scheduler.loop import invariants, rules

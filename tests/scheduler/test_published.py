@@ -7,7 +7,7 @@ import pytest
 
 from clusters.adapters.kubernetes.resource_slices import resource_slice
 from clusters.port import DeviceReport, NodeReport, SliceReport
-from scheduler.core import mig
+from scheduler.core.node import mig
 from scheduler.loop.published import Published, join
 from tests.kube import resource_slices as made
 from tests.kube.resource_slices import Json

@@ -9,8 +9,8 @@ from django.db import connection
 
 from controlplane.audit.models import AuditEvent
 from controlplane.kernel.errors import Conflict, Invalid, NotAllowed
+from scheduler.core.admitting.order import place_in_queue
 from scheduler.core.lifecycle import State
-from scheduler.core.order import place_in_queue
 from scheduler.loop.promises import RULES
 from scheduler.models import Workload, WorkloadArray, WorkloadEvent
 from scheduler.selectors import fleet, queues

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler.core.quota import Book
+from scheduler.core.quota.quota import Book
 from scheduler.core.snapshot import CohortView, DeviceMode, FlavorKind, QueueView, QuotaView
 from scheduler.core.units import CohortId, FlavorId, ProjectId
 from scheduler.loop.claims import Pod

@@ -11,7 +11,7 @@ from django.urls import reverse
 
 from controlplane.kernel.throttle import TooOften
 from controlplane.templatetags.berth import when
-from scheduler.core.replay import Waits
+from scheduler.core.simulating.replay import Waits
 from scheduler.services import replays
 from scheduler.services.replay_uses import Borrowed, Used
 from scheduler.services.replays import Replayed, Told

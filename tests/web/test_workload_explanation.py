@@ -7,7 +7,7 @@ from django.urls import reverse
 
 from controlplane.kernel import clock
 from controlplane.kernel.throttle import Throttle
-from scheduler.core.checks import CheckCode
+from scheduler.core.explaining.checks import CheckCode
 from scheduler.core.lifecycle import State
 from scheduler.models import PodSet, Workload
 from scheduler.services import asking

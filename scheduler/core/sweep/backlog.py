@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.core.order import turn
-from scheduler.core.quota import Book
+from scheduler.core.admitting.order import turn
+from scheduler.core.quota.quota import Book
 from scheduler.core.request import SHAPE, Request, Requests
 from scheduler.core.snapshot import FlavorView, PendingView
 from scheduler.core.sweep import state as s

@@ -1,6 +1,6 @@
 """Who may use how much, compiled: what `quota`, `share` and `admission` ask."""
 
-from scheduler.core.share import SCALE, WITHOUT_WEIGHT
+from scheduler.core.quota.share import SCALE, WITHOUT_WEIGHT
 from scheduler.core.sweep.state import (
     ACCEPTED,
     ANY,

@@ -5,15 +5,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from scheduler.core import mig
-from scheduler.core.draft import Draft
-from scheduler.core.elastic import is_elastic
-from scheduler.core.equivalents import Parts
-from scheduler.core.holders import Holders
-from scheduler.core.quota import amount_milli
+from scheduler.core.fleet.draft import Draft
+from scheduler.core.held.elastic import is_elastic
+from scheduler.core.held.holders import Holders
+from scheduler.core.node import mig
+from scheduler.core.quota.equivalents import Parts
+from scheduler.core.quota.quota import amount_milli
+from scheduler.core.quota.share import Shares
 from scheduler.core.rates import Rates, dearness
 from scheduler.core.request import Option, Request
-from scheduler.core.share import Shares
 from scheduler.core.snapshot import FlavorKind, FlavorView, PendingView, Snapshot
 from scheduler.core.sweep import state as s
 from scheduler.core.sweep.backlog import Backlog

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from scheduler.core import mig
-from scheduler.core.draft import Draft
-from scheduler.core.fit import Room
+from scheduler.core.fleet.draft import Draft
+from scheduler.core.node import mig
+from scheduler.core.node.fit import Room
 from scheduler.core.snapshot import (
     DeviceMode,
     FlavorKind,

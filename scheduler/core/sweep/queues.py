@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from scheduler.core.budgets import bound
-from scheduler.core.cohorts import FLEET, Cohorts
+from scheduler.core.bounds.budgets import bound
+from scheduler.core.quota.cohorts import FLEET, Cohorts
 from scheduler.core.snapshot import Snapshot
 from scheduler.core.sweep import state as s
 from scheduler.core.sweep.backlog import Backlog

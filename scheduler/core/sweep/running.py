@@ -62,7 +62,7 @@ from scheduler.core.sweep.state import (
     entry,
 )
 
-PARTS: Final = "b0ea8cda79320c48"
+PARTS: Final = "62d9dc1e8b00f6ae"
 
 DONE: Final = -1
 """The answer of `run` when nothing is left; else it is the workload to be decided by hand."""

@@ -11,19 +11,19 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from scheduler.core.admission import ANY, Admission
-from scheduler.core.backfill import Backfill
-from scheduler.core.begun import Begun
-from scheduler.core.cohorts import FLEET
-from scheduler.core.guarantees import BORROWED
-from scheduler.core.holders import Holders
-from scheduler.core.order import Left, Why
+from scheduler.core.admitting.admission import ANY, Admission
+from scheduler.core.admitting.order import Left, Why
+from scheduler.core.evicting.preempt import Evictions
+from scheduler.core.guarding.backfill import Backfill
+from scheduler.core.guarding.begun import Begun
+from scheduler.core.guarding.quota_guard import NEVER, QuotaGuard
+from scheduler.core.held.holders import Holders
 from scheduler.core.plan import Admit
-from scheduler.core.preempt import Evictions
-from scheduler.core.quota_guard import NEVER, QuotaGuard
+from scheduler.core.quota.cohorts import FLEET
+from scheduler.core.quota.guarantees import BORROWED
+from scheduler.core.quota.share import Shares
 from scheduler.core.reasons import Reason
 from scheduler.core.request import Request
-from scheduler.core.share import Shares
 from scheduler.core.snapshot import FlavorKind, PendingView, Snapshot
 from scheduler.core.sweep import running
 from scheduler.core.sweep import state as s

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from scheduler.core.choice import offers, told
-from scheduler.core.place import cheapest_first
+from scheduler.core.admitting.choice import offers, told
+from scheduler.core.placing.place import cheapest_first
 from scheduler.core.plan import Choice, PassedFor
 from scheduler.core.rates import Rates
 from scheduler.core.request import Request

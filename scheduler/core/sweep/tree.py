@@ -5,10 +5,10 @@ from typing import Final
 
 import numpy as np
 
-from scheduler.core.cohorts import FLEET
-from scheduler.core.holders import Holders
-from scheduler.core.quota import Book
-from scheduler.core.share import Shares
+from scheduler.core.held.holders import Holders
+from scheduler.core.quota.cohorts import FLEET
+from scheduler.core.quota.quota import Book
+from scheduler.core.quota.share import Shares
 from scheduler.core.snapshot import FlavorView
 from scheduler.core.sweep import state as s
 from scheduler.core.sweep.state import Ints, Tree, Unfit

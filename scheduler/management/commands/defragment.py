@@ -8,7 +8,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from clusters.models import Cluster
 from controlplane.kernel import clock
 from controlplane.kernel.errors import AppError
-from scheduler.core.defragment import Proposal
+from scheduler.core.moving.defragment import Proposal
 from scheduler.core.units import ONE_MILLI
 from scheduler.services import defragmentations
 

@@ -11,7 +11,7 @@ import orjson
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from controlplane.cli import explanation
-from scheduler.core.explain import explain
+from scheduler.core.explaining.explain import explain
 from scheduler.core.plan import Plan
 from scheduler.core.reasons import describe
 from scheduler.core.wire import Unreadable

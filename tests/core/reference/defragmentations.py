@@ -1,6 +1,6 @@
 """Planned moves: what they may cost, and that they free what they are told to."""
 
-from scheduler.core.defragment import Proposal
+from scheduler.core.moving.defragment import Proposal
 from scheduler.core.plan import Plan, Preempt
 from scheduler.core.reasons import PreemptRule
 from tests.core.reference import slices

@@ -3,9 +3,9 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
+from scheduler.core.held.runs import OVERDUE_S
 from scheduler.core.plan import Plan
 from scheduler.core.reasons import ReasonCode
-from scheduler.core.runs import OVERDUE_S
 from scheduler.core.snapshot import FlavorKind, HoldingView, PendingView, PodSetView
 from scheduler.core.units import WorkloadId
 from tests.core.build import BY_NAME

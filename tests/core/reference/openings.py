@@ -6,7 +6,7 @@ from dataclasses import replace
 from fractions import Fraction
 from math import ceil
 
-from scheduler.core.defragment import defragment
+from scheduler.core.moving.defragment import defragment
 from scheduler.core.policy import Policy
 from scheduler.core.snapshot import BudgetView, Isolation, PodSetView, ReservationView
 from scheduler.core.units import BudgetId, ClusterId, CohortId, FlavorId, ProjectId, WorkloadId

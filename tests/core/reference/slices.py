@@ -3,7 +3,7 @@
 from collections import Counter
 from functools import cache
 
-from scheduler.core.defragment import Proposal
+from scheduler.core.moving.defragment import Proposal
 from scheduler.core.plan import Plan
 from scheduler.core.snapshot import DeviceMode
 from tests.core.reference.portions import SLICES

@@ -11,10 +11,10 @@ from copy import copy
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from scheduler.core.carried import resized
 from scheduler.core.plan import Landing, Place, Plan
 from scheduler.core.policy import Policy
 from scheduler.core.reasons import PreemptRule
+from scheduler.core.simulating.carried import resized
 from scheduler.core.snapshot import (
     BudgetView,
     DeviceView,

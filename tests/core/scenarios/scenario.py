@@ -7,11 +7,11 @@ and why everybody else waits. What it leaves out must not happen.
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from scheduler.core.carried import resized
 from scheduler.core.cycle import plan
-from scheduler.core.invariants import violations
+from scheduler.core.laws.invariants import violations
 from scheduler.core.policy import Policy
 from scheduler.core.reasons import ReasonCode
+from scheduler.core.simulating.carried import resized
 from scheduler.core.snapshot import HoldingView, NodeView, PendingView, Snapshot
 from tests.core.build import Outcome, Quota, holds, job, node, runs
 from tests.core.elastic import grows, shrinks

@@ -1,0 +1,4 @@
+"""Whether work may start now, where, and why not.
+
+Reading order: order, blocked, choice, admission, grow.
+"""

@@ -1,0 +1,1 @@
+"""What is stopped by rules of its own: enforced quotas, budgets that are used up, idle devices."""
