@@ -368,7 +368,7 @@ class Cycle:
             request=request,
             options=options,
             guarantors={
-                option: self.admission.guarantor(pending=pending, option=option, gives_way=own)
+                option: self.admission.reclaims_by(pending=pending, option=option, gives_way=own)
                 for option in options
             },
             book=self._now.book,

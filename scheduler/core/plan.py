@@ -85,12 +85,14 @@ class Choice:
 @dataclass(frozen=True, slots=True)
 class Admit:
     """Start this workload, all of `places` or none, in one cluster. `choice` tells why there; it
-    is no part of what is decided, and None where there was nothing to choose."""
+    is no part of what is decided, and None where there was nothing to choose. It goes `ahead` of
+    those for whom room or quota is kept that it uses until its limit."""
 
     workload: WorkloadId
     cluster: ClusterId
     places: tuple[Place, ...]
     choice: Choice | None = field(default=None, compare=False)
+    ahead: bool = False
 
 
 @dataclass(frozen=True, slots=True)

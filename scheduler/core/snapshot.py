@@ -28,7 +28,7 @@ from scheduler.core.units import (
 )
 from scheduler.core.waits import GateView, GatheringView, StraysView, UnmetView
 
-SCHEMA = 17
+SCHEMA = 18
 """Raised with every change of these types, so that a stored snapshot says how to be read."""
 
 
@@ -315,12 +315,11 @@ class HeldView:
 class HoldingView:
     """A workload that holds placements. `releasing`: they are on their way back already.
 
-    `checkpointed_at` is when it last told that its work was saved, in this run or an earlier one.
-    `pod_sets`, `clusters` and `topology` are what it asks for when it queues again; without pod
-    sets it won't. `moved_at` is when it was last stopped to start elsewhere at once. With
-    `move_to_better` it asks to be, for an earlier of its flavors. All devices that it holds are
-    seen unused since `idle_since`, None if one is used or not measured; it was told so at
-    `idle_warned_at`.
+    `checkpointed_at` is when it last told that its work was saved, in any run. `pod_sets`,
+    `clusters` and `topology` are what it asks for when it queues again; without pod sets it won't.
+    `moved_at` is when it was last stopped to start elsewhere. With `move_to_better` it asks to be,
+    for an earlier of its flavors. All its devices are unused since `idle_since`, None if one is
+    used or not measured; it was told so at `idle_warned_at`. `went_ahead`: see `plan.Admit`.
     """
 
     id: WorkloadId
@@ -343,6 +342,7 @@ class HoldingView:
     move_to_better: bool = False
     idle_since: int | None = None
     idle_warned_at: int | None = None
+    went_ahead: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from scheduler.core.laws.invariants import violations
 from scheduler.core.plan import Plan
 from scheduler.core.policy import Policy
 from scheduler.core.snapshot import HoldingView, PendingView, Snapshot
-from tests.core.build import AT, Quota, job, node, pods, queue, runs, snapshot
+from tests.core.build import AT, Quota, cohort, job, node, pods, queue, runs, snapshot
 from tests.core.rounds import carried_out
 
 GUARD_S = 600
@@ -148,6 +148,64 @@ def test_nor_anybody_where_no_time_is_known() -> None:
     )
     assert plan(of, POLICY).keeps[0].starts_at is None
     assert rest(of, POLICY) == []
+
+
+def test_nor_for_a_smaller_one_of_its_own_project() -> None:
+    """With "low" running, "old" is no more within what "b" is guaranteed, and "small" is."""
+    of = snapshot(
+        nodes=[node("n1", gpus=2)],
+        queues=[queue("a", h100=Quota(4, 0)), queue("b", h100=Quota(2, None))],
+        pending=[
+            job("old", "b", pods(gpus=2), priority=2, submitted_at=AT - GUARD_S),
+            job("small", "b", priority=2, submitted_at=AT - 9),
+            job("low", "b", limit_s=GUARD_S, submitted_at=AT - 5),
+        ],
+        holding=[stays("r", "n1/0")],
+    )
+    assert [(each.workload, each.ahead) for each in plan(of, POLICY).admits] == [("low", True)]
+    assert rest(of, POLICY) == []
+
+
+def test_nor_for_one_whose_guarantee_waits_behind_more_urgent_work_of_its_project() -> None:
+    """Room is kept for "long" with what its tenant is guaranteed, so "behind" comes up with the
+    guarantee of its project only after "sister" has started with that of the tenant."""
+    of = snapshot(
+        nodes=[node("n1", gpus=2), node("n2", gpus=2)],
+        cohorts=[cohort("t", h100=Quota(2, None, 1))],
+        queues=[
+            queue("a", tenant="t", h100=Quota(2, None)),
+            queue("b", tenant="t", h100=Quota(0, None, 0)),
+            queue("d", tenant="t", h100=Quota(1, 1)),
+        ],
+        pending=[
+            job("sister", "b", priority=2, submitted_at=AT - 293),
+            job("behind", "a", submitted_at=AT - GUARD_S),
+            job("long", "a", pods(gpus=2), priority=2, submitted_at=AT - GUARD_S),
+        ],
+        holding=[
+            replace(runs("r0", "a", "n1/1", priority=2), preemptible=False),
+            replace(runs("r1", "b", "n2/1", priority=1), preemptible=False),
+        ],
+    )
+    assert [admit.workload for admit in plan(of, POLICY).admits] == ["sister"]
+    assert rest(of, POLICY) == []
+
+
+def test_but_for_one_who_came_since() -> None:
+    """A borrower has gone ahead on what is kept, and then an owner comes."""
+    of = snapshot(
+        nodes=[node("n1", gpus=2)],
+        queues=[queue("b", h100=Quota(0, None)), queue("c", h100=Quota(2, 0))],
+        pending=[job("owner", "c", submitted_at=AT - 60)],
+        holding=[
+            replace(
+                runs("ahead", "b", "n1/0", "n1/1", since_s=61, limit_s=HOURS_S), went_ahead=True
+            )
+        ],
+    )
+    assert evicted(plan(of, POLICY)) == [("ahead", "owner")]
+    waited = replace(of.pending[0], submitted_at=AT - 61)
+    assert evicted(plan(replace(of, pending=(waited,)), POLICY)) == []
 
 
 def test_who_holds_what_is_not_kept_may_still_be_evicted() -> None:

@@ -13,7 +13,7 @@ from controlplane.counts import Counts
 from controlplane.kernel import clock
 from scheduler.loop import kept, run
 from scheduler.models import KeptRoom, Workload
-from scheduler.selectors import policy
+from scheduler.selectors import load, policy
 from tenants.models import Quota, Role
 from tests import factories
 from tests.factories import AT
@@ -61,6 +61,9 @@ def test_what_could_delay_it_does_not_go_ahead(crowded: Stage) -> None:
     assert idle_milli == 8000
     assert idle() == 8
     assert "the last of them is free in 60 min" in str((waits.reason or {})["text"])
+    names = {held.id: held.went_ahead for held in load.load(at=AT).snapshot.holding}
+    short, busy = (str(Workload.objects.get(name=name).id) for name in ("short", "busy"))
+    assert names == {short: True, busy: False}
 
 
 def test_an_installation_may_keep_none(crowded: Stage, settings: Settings) -> None:

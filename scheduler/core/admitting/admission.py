@@ -5,6 +5,7 @@ from itertools import groupby
 from operator import attrgetter
 
 from scheduler.core.admitting.choice import Chosen, choose, told
+from scheduler.core.admitting.claims import Claims
 from scheduler.core.admitting.coming import Coming
 from scheduler.core.admitting.kept_quota import KeptQuota
 from scheduler.core.admitting.outage import Outage
@@ -19,15 +20,13 @@ from scheduler.core.memory import Memory
 from scheduler.core.placing.place import price_of, would_place
 from scheduler.core.plan import Admit, Choice, Landing, PassedFor, Place
 from scheduler.core.quota.cohorts import FLEET
-from scheduler.core.quota.guarantees import BORROWED, guarantor, tier_of
+from scheduler.core.quota.guarantees import BORROWED, guarantor, in_round, tier_of
 from scheduler.core.quota.share import Shares
 from scheduler.core.reasons import Reason, ReasonCode, listed
 from scheduler.core.request import Option, Request
 from scheduler.core.snapshot import PendingView, Snapshot
 from scheduler.core.units import FlavorId, ProjectId
 
-ANY = "*"
-"""Stands for every model: work without devices waits for cores, which any work may hold."""
 _NOTHING: Mapping[FlavorId, int] = {}
 
 
@@ -61,7 +60,7 @@ class Admission:
         self._outage = Outage(snapshot, draft)
         self.coming = Coming(snapshot, draft)
         self._full: dict[Option, Reason | None] = {}
-        self._ahead: dict[ProjectId, dict[str, int]] = {}
+        self.claims = Claims()
 
     def expect(self, evictions: Evictions) -> None:
         """From now on quotas and reservations are asked of what these expect, too."""
@@ -71,15 +70,13 @@ class Admission:
     def reopen(self) -> None:
         """Capacity has come free: what did not fit may fit now."""
         self._full.clear()
-        self._ahead.clear()
+        self.claims.clear()
         self._reserved.clear()
 
     def begin(self, *, tier: int) -> None:
-        """A round of the tier, `guarantees` has which. Who waits ahead of others is found anew,
-        but for what borrows."""
+        """A round of the tier, `guarantees` has which."""
         self.tier = tier
-        if tier != BORROWED:
-            self._ahead.clear()
+        self.claims.begin(tier=tier)
 
     def is_full(self, *, option: Option) -> bool:
         """Whether there was no room for the option."""
@@ -96,10 +93,6 @@ class Admission:
     def has_hope(self, *, option: Option) -> None:
         """The hardware could hold it, as was found elsewhere."""
         self._limits.learn(option=option)
-
-    def claims(self, *, project: ProjectId) -> dict[str, int]:
-        """By model, ANY or "": the priority of what waits ahead of others (see `claim`)."""
-        return self._ahead.setdefault(project, {})
 
     def of_tier(self, *, pending: PendingView, request: Request) -> tuple[Option, ...]:
         """The options of the round's tier, and of those before it, that caps and budgets allow."""
@@ -121,10 +114,7 @@ class Admission:
             return
         for option in request.options:
             if not self.is_hopeless(pending=pending, request=request, option=option):
-                for flavor in option.flavors:
-                    for model in (flavor.model, ANY):
-                        ahead = self._ahead.setdefault(pending.project, {})
-                        ahead.setdefault(model, pending.priority)
+                self.claims.add(pending, option.flavors)
 
     def start(self, *, pending: PendingView, request: Request) -> Admit | None:
         """Start it in the draft with the first option `of_tier` that fits, or, of those of one
@@ -235,30 +225,31 @@ class Admission:
         gives_way: Mapping[FlavorId, int] = _NOTHING,
     ) -> int:
         """Who guarantees it the option, once what is leaving has left and `gives_way` of its
-        project's use; FLEET when nobody does (see `guarantees`).
-
-        Guarantees are used in the order of the project's queue: none while work of higher
-        priority waits for the same hardware (see `claim`), so that whom it evicted, or may evict,
-        is not ahead of it by being smaller.
+        project's use; FLEET when nobody does (see `guarantees`), or it is not its turn (`claims`).
         """
-        if self._is_behind(pending, option):
+        if self.claims.is_behind(pending, option):
             return FLEET
         return guarantor(
             self.draft.book, project=pending.project, needs=option.needs, gives_way=gives_way
         )
 
+    def reclaims_by(
+        self, *, pending: PendingView, option: Option, gives_way: Mapping[FlavorId, int]
+    ) -> int:
+        """By whose guarantee it takes back what others borrow; as `guarantor`.
+
+        Who was behind in its turn has no more of it than all have who come up in this round: of
+        those whom it evicted by more some would come before it when they ask again.
+        """
+        by = self.guarantor(pending=pending, option=option, gives_way=gives_way)
+        if self.claims.was_behind(pending, option):
+            cohorts = self.draft.book.cohorts
+            return in_round(cohorts, project=pending.project, guarantor=by, tier=self.tier)
+        return by
+
     def _tier(self, pending: PendingView, option: Option) -> int:
         found = self.guarantor(pending=pending, option=option)
         return tier_of(self.draft.book.cohorts, project=pending.project, guarantor=found)
-
-    def _is_behind(self, pending: PendingView, option: Option) -> bool:
-        claims = self._ahead.get(pending.project)
-        if not claims:
-            return False
-        # Pods without devices hold cores that any pod may wait for, and the other way round.
-        models = {flavor.model or ANY for flavor in option.flavors} | {""}
-        ahead = (claims.get(model) for model in models)
-        return any(priority is not None and priority > pending.priority for priority in ahead)
 
     def is_hopeless(self, *, pending: PendingView, request: Request, option: Option) -> bool:
         """Whether neither quota nor hardware could ever hold it."""

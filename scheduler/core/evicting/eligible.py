@@ -14,7 +14,7 @@ from scheduler.core.quota.floors import Floor
 from scheduler.core.quota.quota import Book
 from scheduler.core.reasons import PreemptRule
 from scheduler.core.request import Option
-from scheduler.core.snapshot import PendingView
+from scheduler.core.snapshot import HoldingView, PendingView
 from scheduler.core.units import ClusterId, FlavorId, NodeId, ProjectId
 
 _COST = attrgetter("cost")
@@ -159,11 +159,19 @@ class Eligible:
         return other
 
     def may_go(self, victim: Victim, before: Sequence[Victim]) -> bool:
-        """Whether its floors are kept without it and those evicted `before`."""
-        return victim.id not in self._spared and all(
+        """Whether its floors are kept without it and those evicted `before`, and it has not gone
+        ahead of this one."""
+        if victim.id in self._spared or self._overtaken_by(victim.held.holding):
+            return False
+        return all(
             any(self._spares(victim, before, flavor) for flavor in floor.flavors)
             for floor in self.floors(victim)
         )
+
+    def _overtaken_by(self, holding: HoldingView) -> bool:
+        """On what is kept for another: who waited then has no right to that. Evicted, it would go
+        ahead again, time after time."""
+        return holding.went_ahead and self._pending.submitted_at <= holding.admitted_at
 
     def floors(self, victim: Victim) -> Iterator[Floor]:
         """That all who give it stay at capacity, in each flavor asked for or else in its model."""

@@ -1,10 +1,13 @@
 """Who may use what is kept for others until they start: what ends before by its own limit.
 
 From such work no quota is kept, so the first of a class starts in its turn. Here are those that
-stand behind a like from which it is kept, and who may use room that is.
+stand behind a like from which it is kept, and who may use room that is. Who goes ahead is evicted
+for nobody who waits now: that one has no right to what is kept for another, and evicted for it, it
+would go ahead again for ever.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 from scheduler.core.admitting.admission import Admission
 from scheduler.core.admitting.kept_quota import KeptQuota
@@ -85,5 +88,5 @@ def _start(
                 heads.close()
                 continue
             started.add(pending.id)
-            begun.add(pending, admit)
+            begun.add(pending, replace(admit, ahead=True))
     return started

@@ -44,6 +44,12 @@ def tier_of(cohorts: Cohorts, *, project: ProjectId, guarantor: int) -> int:
     return OWN if own else len(cohorts.paths[guarantor])
 
 
+def in_round(cohorts: Cohorts, *, project: ProjectId, guarantor: int, tier: int) -> int:
+    """The guarantor, or who of those above the project is as high as those of the tier."""
+    path = cohorts.paths[cohorts.number.get(project, FLEET)][:tier]
+    return min(guarantor, path[-1] if path else FLEET)
+
+
 def guarantor(
     book: Book,
     *,

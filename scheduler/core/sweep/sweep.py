@@ -11,7 +11,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from scheduler.core.admitting.admission import ANY, Admission
+from scheduler.core.admitting.admission import Admission
+from scheduler.core.admitting.claims import ANY
 from scheduler.core.admitting.order import Left, Why
 from scheduler.core.evicting.preempt import Evictions
 from scheduler.core.guarding.backfill import Backfill
@@ -87,6 +88,7 @@ class Sweep:
         self._at = snapshot.at
         self._current = -1
         self._listed: tuple[s.Ints, s.Ints] | None = None
+        self._ahead_before = np.full_like(self._state.queues.ahead, s.NOBODY)
         self._preemptors = 0
         self._has_firm = bool(self._state.work.requests[:, s.FIRM].any())
         self._learn_use()
@@ -126,7 +128,9 @@ class Sweep:
         self._settle()
         self._listed = None
         if self._admission.tier != BORROWED:
-            self._state.queues.ahead[:] = s.NOBODY
+            ahead = self._state.queues.ahead
+            np.maximum(self._ahead_before, ahead, out=self._ahead_before)
+            ahead[:] = s.NOBODY
         running.reopen(self._state)
 
     def left(self) -> Iterator[Left]:
@@ -234,17 +238,18 @@ class Sweep:
                     book.charge(project=project, flavor=flavor.id, amount_milli=amount)
                     self._shares.charge(project=project, flavor=flavor.id, amount_milli=amount)
 
-    def _claims(self) -> tuple[s.Ints, dict[str, int]]:
-        """Who is ahead in the project of the workload handed out last: in the tables, by hand."""
-        row = int(self._state.queues.workloads[self._current, s.PROJECT])
-        claims = self._admission.claims(project=self._board.projects[row])
-        return self._state.queues.ahead[row], claims
-
     def _tell_claims(self) -> None:
-        ahead, claims = self._claims()
+        """Who is ahead in the project of the workload handed out last."""
+        row = int(self._state.queues.workloads[self._current, s.PROJECT])
+        claims, project = self._admission.claims, self._board.projects[row]
+        told = (
+            (self._state.queues.ahead[row], claims.now(project)),
+            (self._ahead_before[row], claims.before(project)),
+        )
         for column, model in self._columns():
-            if ahead[column] != s.NOBODY:
-                claims.setdefault(model, int(ahead[column]))
+            for ahead, claim in told:
+                if ahead[column] != s.NOBODY:
+                    claim[model] = int(ahead[column])
 
     def _tell_kept(self) -> None:
         """What is kept in the tables: of the project of the workload handed out last; of all when
@@ -310,9 +315,11 @@ class Sweep:
             running.refresh(hardware, rank[node])
         if changed:
             self._learn_use()
-        ahead, claims = self._claims()
+        row = int(self._state.queues.workloads[self._current, s.PROJECT])
+        ahead = self._state.queues.ahead[row]
+        claim = self._admission.claims.now(self._board.projects[row])
         for column, model in self._columns():
-            ahead[column] = claims.get(model, s.NOBODY)
+            ahead[column] = claim.get(model, s.NOBODY)
         self._learn_options()
         self._learn_kept(self._board.backlog.view(self._current).project)
 
