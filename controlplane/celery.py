@@ -12,7 +12,7 @@ from django.conf import settings  # the environment names the settings first
 from django.db import close_old_connections
 
 from controlplane.kernel import hints
-from scheduler.core.compiled import compiled
+from scheduler.core.compiled import MODULES, compiled
 
 app = Celery("berth")
 app.config_from_object("django.conf:settings", namespace="CELERY")
@@ -71,7 +71,7 @@ app.conf.beat_schedule = {
 def load_planner(sender: object, **kwargs: object) -> None:
     """Before processes are forked, so that no first cycle waits for compiled code."""
     if "schedule" in app.amqp.queues.consume_from:
-        for module in ("node.fragmentation", "sweep.sweep"):
+        for module in MODULES:
             compiled(module)
 
 

@@ -5,10 +5,13 @@ from functools import cache
 from importlib import import_module
 from types import ModuleType
 
+MODULES = "node.fragmentation", "sweep.sweep"
+"""Of the core, those that need numba."""
+
 
 @cache
 def compiled(name: str) -> ModuleType | None:
-    """The module of the core that needs numba, `node.fragmentation` or `sweep.sweep`.
+    """One of MODULES.
 
     None where compiled code may not run: then plans are made without it. Nothing is packed; what
     a sweep does is done one by one, with the same answer.

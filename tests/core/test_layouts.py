@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from scheduler.core.cycle import never_admissible
 from scheduler.core.placing import layouts
 from scheduler.core.reasons import ReasonCode, describe
-from scheduler.core.snapshot import NodeView, PendingView, PodSetView, Snapshot
+from scheduler.core.snapshot import NodeView, PendingView, PodSetView, Snapshot, TopologyView
 from tests.core.build import (
     Outcome,
     Quota,
+    cpu_pods,
     decide,
     job,
     node,
@@ -124,6 +125,25 @@ def test_a_wish_that_keeps_others_from_starting_is_dropped() -> None:
     assert made == {"train": ["c", "b", "b", "b"], "driver": ["a"]}
     alone = replace(asked, pod_sets=asked.pod_sets[:1])
     assert decide(of(alone, nodes=nodes)).nodes("w") == ["a"] * 4
+
+
+@pytest.mark.parametrize("required", [True, False], ids=["in one zone", "anywhere"])
+@pytest.mark.parametrize(
+    "sets",
+    [
+        (cpu_pods(2, cores=5, name="large"), near("rack", cpu_pods(2, cores=3, name="small"))),
+        (pods(2, gpus=5, name="large"), near("rack", pods(2, gpus=3, name="small"))),
+        (pods(gpus=4), pods(2, gpus=3, name="b"), near("rack", pods(3, gpus=2, name="c"))),
+    ],
+    ids=["cores", "devices", "what fits by another way alone"],
+)
+def test_nor_does_a_wish_keep_its_own_work_from_starting(
+    sets: tuple[PodSetView, ...], required: bool
+) -> None:
+    nodes = [node(n, gpus=8, cores=8, at="z/r") for n in ("a", "b")]
+    asked = replace(job("w", "a", *sets), topology=TopologyView("zone", required))
+    made = decide(replace(of(asked, nodes=nodes), levels=("zone", "rack")))
+    assert len(made.nodes("w")) == sum(each.count for each in sets)
 
 
 def test_pods_beyond_the_least_stay_with_their_pod_set() -> None:

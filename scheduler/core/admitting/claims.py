@@ -41,7 +41,7 @@ class Claims:
         self._now.clear()
         self._before.clear()
 
-    def now(self, project: ProjectId) -> Claim:
+    def here(self, project: ProjectId) -> Claim:
         """In this round; to be changed."""
         return self._now.setdefault(project, {})
 
@@ -53,7 +53,7 @@ class Claims:
         """It waits for them."""
         for flavor in flavors:
             for model in (flavor.model, ANY):
-                self.now(pending.project).setdefault(model, pending.priority)
+                self.here(pending.project).setdefault(model, pending.priority)
 
     def is_behind(self, pending: PendingView, option: Option) -> bool:
         """Whether more urgent work of its project waits for the same hardware."""

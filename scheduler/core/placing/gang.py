@@ -70,7 +70,7 @@ class Gang:
         if self._put_least(request, make_room):
             return True
         self.back(mark)
-        plainly = request.unlike and not (request.bound or request.near) and make_room is None
+        plainly = request.unlike and not request.bound and make_room is None
         return plainly and self._is_in_sum_free() and self._search(self._least(request))
 
     def try_start(self, request: Request) -> int:
@@ -201,15 +201,16 @@ class Gang:
 
     def _put_rest(self, request: Request, make_room: MakeRoom | None) -> bool:
         """All that is not bound: what had better be together so, if all then fits."""
-        rest = [i for i in request.order if i not in request.bound and i not in request.near]
+        rest = [i for i in request.order if i not in request.bound]
         mark, layout = self.mark(), self._layout
         if request.near:
+            apart = (i for i in rest if i not in request.near)
             near = all(self._put_near(i) for i in request.near)
-            if near and all(self._put_set(i, None) for i in rest):
+            if near and all(self._put_set(i, None) for i in apart):
                 return True
             self.back(mark)
             self._layout = layout
-        return all(self._put_set(i, make_room) for i in (*request.near, *rest))
+        return all(self._put_set(i, make_room) for i in rest)
 
     def _put_set(self, i: int, make_room: MakeRoom | None) -> bool:
         least = self._pending.pod_sets[i].min_count

@@ -26,7 +26,8 @@ def why_not_together(
     *, draft: Draft, pending: PendingView, request: Request, option: Option
 ) -> dict[str, int | str]:
     """Asked of what is bound and does not fit: the first topology by which it does not, that of
-    all its pods before those of its pod sets; {} when it does not fit apart either."""
+    all its pods before those of its pod sets; {} when it is none, or it does not fit apart either.
+    """
 
     def fits(asks: PendingView, of: Request) -> bool:
         return any(would_place(draft=draft, pending=asks, request=of, option=option))
@@ -39,6 +40,8 @@ def why_not_together(
         domains, most = most_together(draft=draft, pending=pending, request=of, option=option)
         return {"domains_count": domains, "level": topology.level, "most_pods_count": most}
     bound = request.bound
+    if not bound:
+        return {}
     fails = next(
         (
             i

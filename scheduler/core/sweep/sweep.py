@@ -243,7 +243,7 @@ class Sweep:
         row = int(self._state.queues.workloads[self._current, s.PROJECT])
         claims, project = self._admission.claims, self._board.projects[row]
         told = (
-            (self._state.queues.ahead[row], claims.now(project)),
+            (self._state.queues.ahead[row], claims.here(project)),
             (self._ahead_before[row], claims.before(project)),
         )
         for column, model in self._columns():
@@ -317,7 +317,7 @@ class Sweep:
             self._learn_use()
         row = int(self._state.queues.workloads[self._current, s.PROJECT])
         ahead = self._state.queues.ahead[row]
-        claim = self._admission.claims.now(self._board.projects[row])
+        claim = self._admission.claims.here(self._board.projects[row])
         for column, model in self._columns():
             ahead[column] = claim.get(model, s.NOBODY)
         self._learn_options()
