@@ -23,6 +23,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from scheduler.core.admitting.admission import Admission
+from scheduler.core.admitting.begun import Begun
 from scheduler.core.admitting.blocked import blocked
 from scheduler.core.admitting.grow import Growth
 from scheduler.core.admitting.order import Heads
@@ -43,7 +44,6 @@ from scheduler.core.faults import of_rooms
 from scheduler.core.fleet.draft import Draft
 from scheduler.core.guarding.ahead import go_ahead
 from scheduler.core.guarding.backfill import Backfill, room_kept
-from scheduler.core.guarding.begun import Begun
 from scheduler.core.guarding.quota_guard import QuotaGuard
 from scheduler.core.guarding.room_guard import RoomGuard
 from scheduler.core.held.elastic import keeping, leaving

@@ -85,8 +85,8 @@ class Choice:
 @dataclass(frozen=True, slots=True)
 class Admit:
     """Start this workload, all of `places` or none, in one cluster. `choice` tells why there; it
-    is no part of what is decided, and None where there was nothing to choose. It goes `ahead` of
-    those for whom room or quota is kept that it uses until its limit."""
+    is no part of what is decided, and None where there was nothing to choose. `ahead`: it starts
+    after all rounds, on what is kept for others until its limit (`guarding/ahead`)."""
 
     workload: WorkloadId
     cluster: ClusterId

@@ -1,4 +1,4 @@
-"""How the MIG devices of each pool had better be cut: what `node.advice` makes of the rows."""
+"""How the MIG devices of each pool had better be cut, as `core.node.advice` says."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping

@@ -110,7 +110,7 @@ SELECT a.id::text, w.project_id::text, a.cluster_id::text, w.priority, false,
         WHERE p.attempt_id = a.id AND p.released_at IS NULL),
        w.run_time_limit_s, NULL, c.state = 'active',
        {fleet.SUBMITTER},
-       NULL, NULL, NULL, NULL, false, NULL, a.id::text, a.went_ahead
+       NULL, NULL, NULL, NULL, false, NULL, a.id::text, false
 FROM scheduler_attempt a JOIN scheduler_workload w ON w.id = a.workload_id
 JOIN tenants_project t ON t.id = w.project_id JOIN clusters_cluster c ON c.id = a.cluster_id
 WHERE a.unseen_since IS NOT NULL ORDER BY 1

@@ -128,6 +128,15 @@ def test_the_drawn_tree_names_every_module_of_the_loop() -> None:
     assert set(re.findall(r"\w+", text)) == there
 
 
+def test_each_package_of_the_core_says_in_which_order_to_read_it() -> None:
+    for package in sorted((ROOT / "scheduler/core").glob("*/__init__.py")):
+        _, _, order = (ast.get_docstring(ast.parse(package.read_text())) or "").partition(
+            "Reading order: "
+        )
+        there = {file.stem for file in package.parent.glob("[!_]*.py")}
+        assert there <= set(re.findall(r"\w+", order)), package.parent.name
+
+
 def test_the_reader_of_the_tree_sees_what_is_drawn() -> None:
     text = """
 ```text

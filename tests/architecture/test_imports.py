@@ -38,11 +38,7 @@ PURE = "Core, pricing, port and credentials know no framework"
 # For each contract that isn't one of layers: an import that it has to refuse.
 FORBIDDEN = (
     (PURE, "scheduler.core.quota.quota", "django"),
-    (
-        PURE,
-        "scheduler.core.quota.quota",
-        "controlplane.kernel",
-    ),
+    (PURE, "scheduler.core.quota.quota", "controlplane.kernel"),
     (PURE, "tenants.pricing", "django"),
     (PURE, "clusters.port", "kubernetes"),
     (

@@ -12,7 +12,15 @@ from scheduler.core.laws.invariants import violations
 from scheduler.core.laws.tree import Law
 from scheduler.core.policy import Policy
 from scheduler.core.quota.cohorts import FLEET
-from scheduler.core.quota.guarantees import BORROWED, OWN, gives, guarantor, tier_of, tiers
+from scheduler.core.quota.guarantees import (
+    BORROWED,
+    OWN,
+    gives,
+    guarantor,
+    no_deeper_than,
+    tier_of,
+    tiers,
+)
 from scheduler.core.quota.quota import Book
 from scheduler.core.reasons import PreemptRule
 from scheduler.core.snapshot import Snapshot
@@ -131,6 +139,25 @@ def test_tiers_go_from_the_project_to_the_tenant_to_what_is_borrowed() -> None:
     ]
     assert found == [OWN, 2, 1, BORROWED]
     assert tier_of(cohorts, project=ProjectId("nobody"), guarantor=FLEET) == BORROWED
+
+
+@pytest.mark.parametrize(
+    ("tier", "by", "goes_by"),
+    [
+        (OWN, "project a", "project a"),
+        (3, "project a", "project a"),
+        (2, "project a", "cohort vision"),
+        (2, "cohort lab", "cohort lab"),
+        (1, "project a", "cohort lab"),
+        (BORROWED, "project a", "the fleet"),
+        (OWN, "the fleet", "the fleet"),
+    ],
+)
+def test_in_a_later_round_it_goes_by_one_of_that_round(tier: int, by: str, goes_by: str) -> None:
+    cohorts = book({}).cohorts
+    number = cohorts.names.index(by)
+    found = no_deeper_than(tier, cohorts=cohorts, project=ProjectId("a"), guarantor=number)
+    assert cohorts.names[found] == goes_by
 
 
 def test_who_gives_is_all_that_is_not_above_both() -> None:

@@ -2,7 +2,6 @@
 which some go ahead on kept room comes to rest."""
 
 from dataclasses import replace
-from random import Random
 
 import pytest
 from hypothesis import given, settings
@@ -14,21 +13,10 @@ from scheduler.core.plan import Plan
 from scheduler.core.policy import Policy
 from scheduler.core.snapshot import HoldingView, PendingView, Snapshot
 from tests.core.build import AT, Quota, cohort, job, node, pods, queue, runs, snapshot
+from tests.core.crowded import GUARD_S, HOURS_S, crowded, crowded_tree, head, stays
 from tests.core.rounds import carried_out
 
-GUARD_S = 600
 POLICY = Policy(guard_s=GUARD_S)
-HOURS_S = 36_000
-
-
-def head(*, gpus: int, priority: int = 2) -> PendingView:
-    """Of a project with quota enough, and it has waited long."""
-    return job("head", "a", pods(gpus=gpus), submitted_at=AT - GUARD_S, priority=priority)
-
-
-def stays(name: str, *devices: str, limit_s: int | None = HOURS_S) -> HoldingView:
-    """Not to be evicted."""
-    return replace(runs(name, "z", *devices, limit_s=limit_s), preemptible=False)
 
 
 def one_node(*pending: PendingView, holding: list[HoldingView], gpus: int = 4) -> Snapshot:
@@ -39,50 +27,6 @@ def one_node(*pending: PendingView, holding: list[HoldingView], gpus: int = 4) -
         pending=pending,
         holding=holding,
     )
-
-
-def crowded(seed: int) -> tuple[Snapshot, Policy]:
-    """A node or two, full of work that stays and work that may go; one job has waited long, and
-    others come after and before it, with and without limits."""
-    pick = Random(seed)
-    sizes = [pick.choice((2, 4)) for _ in range(pick.choice((1, 1, 2)))]
-    total, free = sum(sizes), [f"n{n}/{d}" for n, size in enumerate(sizes) for d in range(size)]
-    pick.shuffle(free)
-    holding = [
-        stays(f"r{nth}", device, limit_s=pick.choice((None, 900, HOURS_S)))
-        if pick.random() < 0.5
-        else runs(
-            f"r{nth}",
-            pick.choice("ab"),
-            device,
-            limit_s=pick.choice((None, 900, HOURS_S)),
-            priority=pick.randrange(3),
-            since_s=pick.choice((10, 300)),
-        )
-        for nth, device in enumerate(free[: pick.randrange(total)])
-    ]
-    others = [
-        job(
-            f"w{nth}",
-            pick.choice("ab"),
-            pods(gpus=pick.choice((1, 1, 2))),
-            submitted_at=AT - pick.randrange(1, 900),
-            priority=pick.randrange(3),
-            limit_s=pick.choice((None, 300, 600)),
-        )
-        for nth in range(pick.randrange(2, 7))
-    ]
-    of = snapshot(
-        nodes=[node(f"n{n}", gpus=size) for n, size in enumerate(sizes)],
-        queues=[
-            queue("a", h100=Quota(2 * total, 0)),
-            queue("b", h100=Quota(pick.randrange(total + 1), pick.choice((None, 0)))),
-            queue("z", h100=2 * total),
-        ],
-        pending=[head(gpus=max(sizes), priority=pick.randrange(1, 4)), *others],
-        holding=holding,
-    )
-    return of, replace(POLICY, most_kept=pick.choice((1, 1, 3)))
 
 
 def evicted(made: Plan) -> list[tuple[str, str]]:
@@ -106,7 +50,24 @@ def rest(of: Snapshot, policy: Policy) -> list[tuple[str, str]]:
 @settings(max_examples=400, deadline=None)
 @given(st.integers(0, 2**32))
 def test_a_fleet_in_which_room_is_kept_settles(seed: int) -> None:
-    rest(*crowded(seed))
+    of, most_kept = crowded(seed)
+    rest(of, replace(POLICY, most_kept=most_kept))
+
+
+# Rings that are known, once in 40,000 such fleets (ADR 0020).
+MOVES, OF_THE_TENANT = 14015, 5040797
+FOUND = (
+    *(9701, 19311, 1001163, 1010621, 1029494, 2020076, 2036121, 2037079),
+    pytest.param(MOVES, marks=pytest.mark.xfail),
+    pytest.param(OF_THE_TENANT, marks=pytest.mark.xfail),
+)
+
+
+@pytest.mark.parametrize("seed", [*range(200), *FOUND])
+def test_so_does_one_of_tenants(seed: int) -> None:
+    """Not any: of so many a ring is found at times."""
+    of, most_kept = crowded_tree(seed)
+    rest(of, replace(POLICY, most_kept=most_kept))
 
 
 def test_who_goes_ahead_is_evicted_for_nobody_who_comes_after() -> None:
@@ -176,6 +137,7 @@ def test_nor_for_one_whose_guarantee_waits_behind_more_urgent_work_of_its_projec
             queue("a", tenant="t", h100=Quota(2, None)),
             queue("b", tenant="t", h100=Quota(0, None, 0)),
             queue("d", tenant="t", h100=Quota(1, 1)),
+            queue("z", h100=8),
         ],
         pending=[
             job("sister", "b", priority=2, submitted_at=AT - 293),

@@ -14,6 +14,7 @@ from controlplane import celery
 from controlplane.celery import app
 from controlplane.kernel import hints
 from scheduler import tasks
+from scheduler.core.compiled import MODULES
 from tenants import tasks as tenants_tasks
 
 HARD_S, VISIBLE_S = 30, 120
@@ -134,7 +135,7 @@ def test_only_the_worker_of_the_cycles_loads_compiled_code(
     monkeypatch.setattr(celery, "compiled", loaded.append)
     monkeypatch.setattr(app.amqp.queues, "_consume_from", {queue: app.amqp.queues[queue]})
     worker_init.send(sender=None)
-    assert loaded == ["node.fragmentation", "sweep.sweep"] * loads
+    assert loaded == [*MODULES] * loads
 
 
 # As in a process of a worker, with the pool that tests do without.

@@ -61,9 +61,14 @@ def test_what_could_delay_it_does_not_go_ahead(crowded: Stage) -> None:
     assert idle_milli == 8000
     assert idle() == 8
     assert "the last of them is free in 60 min" in str((waits.reason or {})["text"])
-    names = {held.id: held.went_ahead for held in load.load(at=AT).snapshot.holding}
+
+
+def test_the_attempt_of_what_goes_ahead_says_so(crowded: Stage) -> None:
+    crowded.submit("short", gpus=1, run_time_limit_s=600)
+    run.run_cycle(at=AT)
+    went_ahead = {held.id: held.went_ahead for held in load.load(at=AT).snapshot.holding}
     short, busy = (str(Workload.objects.get(name=name).id) for name in ("short", "busy"))
-    assert names == {short: True, busy: False}
+    assert went_ahead == {short: True, busy: False}
 
 
 def test_an_installation_may_keep_none(crowded: Stage, settings: Settings) -> None:

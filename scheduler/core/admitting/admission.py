@@ -20,7 +20,7 @@ from scheduler.core.memory import Memory
 from scheduler.core.placing.place import price_of, would_place
 from scheduler.core.plan import Admit, Choice, Landing, PassedFor, Place
 from scheduler.core.quota.cohorts import FLEET
-from scheduler.core.quota.guarantees import BORROWED, guarantor, in_round, tier_of
+from scheduler.core.quota.guarantees import BORROWED, guarantor, no_deeper_than, tier_of
 from scheduler.core.quota.share import Shares
 from scheduler.core.reasons import Reason, ReasonCode, listed
 from scheduler.core.request import Option, Request
@@ -74,7 +74,7 @@ class Admission:
         self._reserved.clear()
 
     def begin(self, *, tier: int) -> None:
-        """A round of the tier, `guarantees` has which."""
+        """A round of the tier (`guarantees.tiers`)."""
         self.tier = tier
         self.claims.begin(tier=tier)
 
@@ -238,13 +238,14 @@ class Admission:
     ) -> int:
         """By whose guarantee it takes back what others borrow; as `guarantor`.
 
-        Who was behind in its turn has no more of it than all have who come up in this round: of
-        those whom it evicted by more some would come before it when they ask again.
+        Who was behind in the round of its own guarantee goes by one of this round: else it would
+        evict work that starts in this round before it does, and starts again, for ever.
         """
         by = self.guarantor(pending=pending, option=option, gives_way=gives_way)
         if self.claims.was_behind(pending, option):
             cohorts = self.draft.book.cohorts
-            return in_round(cohorts, project=pending.project, guarantor=by, tier=self.tier)
+            project = pending.project
+            return no_deeper_than(self.tier, cohorts=cohorts, project=project, guarantor=by)
         return by
 
     def _tier(self, pending: PendingView, option: Option) -> int:

@@ -27,7 +27,8 @@ class Claims:
         self._before: dict[ProjectId, Claim] = {}
 
     def begin(self, *, tier: int) -> None:
-        """A round of the tier. Who waits ahead is found anew, but for what borrows."""
+        """A round of the tier. Who waits ahead is found anew; not for what borrows, which has no
+        guarantees: it goes by what the round before found."""
         if tier == BORROWED:
             return
         for project, claim in self._now.items():
@@ -37,20 +38,20 @@ class Claims:
         self._now.clear()
 
     def clear(self) -> None:
-        """Nobody waits."""
+        """Capacity has come free: nobody is known to wait."""
         self._now.clear()
         self._before.clear()
 
     def here(self, project: ProjectId) -> Claim:
-        """In this round; to be changed."""
+        """In this round. A sweep tells it of what it has found, and is told."""
         return self._now.setdefault(project, {})
 
     def before(self, project: ProjectId) -> Claim:
-        """In rounds before; to be changed."""
+        """In rounds before whose claims are no more those of this one. As `here`."""
         return self._before.setdefault(project, {})
 
     def add(self, pending: PendingView, flavors: Iterable[FlavorView]) -> None:
-        """It waits for them."""
+        """It waits for them. The most urgent of a project comes first, and stays."""
         for flavor in flavors:
             for model in (flavor.model, ANY):
                 self.here(pending.project).setdefault(model, pending.priority)
@@ -60,7 +61,7 @@ class Claims:
         return _is_behind(self._now.get(pending.project), pending, option)
 
     def was_behind(self, pending: PendingView, option: Option) -> bool:
-        """Whether it did in a round before."""
+        """Whether it did in a round before, of those in `before`."""
         return _is_behind(self._before.get(pending.project), pending, option)
 
 

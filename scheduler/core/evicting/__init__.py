@@ -1,4 +1,4 @@
 """Who leaves for whom, at least harm.
 
-Reading order: eligible, cheapest, search, per_pod, twice, preempt.
+Reading order: eligible, enough, cheapest, search, per_pod, twice, preempt.
 """

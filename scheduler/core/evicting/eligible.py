@@ -159,8 +159,8 @@ class Eligible:
         return other
 
     def may_go(self, victim: Victim, before: Sequence[Victim]) -> bool:
-        """Whether its floors are kept without it and those evicted `before`, and it has not gone
-        ahead of this one."""
+        """Whether it may be evicted: its floors are kept without it and those evicted `before`,
+        and it has not gone ahead of this one."""
         if victim.id in self._spared or self._overtaken_by(victim.held.holding):
             return False
         return all(
@@ -169,8 +169,9 @@ class Eligible:
         )
 
     def _overtaken_by(self, holding: HoldingView) -> bool:
-        """On what is kept for another: who waited then has no right to that. Evicted, it would go
-        ahead again, time after time."""
+        """Whether that one went ahead of this one, which had been submitted by then, on what is
+        kept for another: it has no right to that, and evicted, that one would go ahead again, for
+        ever. Of like requests the first is asked alone: who came since waits with it."""
         return holding.went_ahead and self._pending.submitted_at <= holding.admitted_at
 
     def floors(self, victim: Victim) -> Iterator[Floor]:

@@ -1,4 +1,4 @@
 """Many nodes: what is free where, which stand together, and drafts in which it is tried.
 
-Reading order: index, domains, world, draft, packed, space, pools.
+Reading order: index, domains, world, packed, draft, space, node_pools, pools.
 """

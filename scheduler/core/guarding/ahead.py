@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from scheduler.core.admitting.admission import Admission
+from scheduler.core.admitting.begun import Begun
 from scheduler.core.admitting.kept_quota import KeptQuota
 from scheduler.core.admitting.order import Heads, Left
-from scheduler.core.guarding.begun import Begun
 from scheduler.core.quota.guarantees import tiers
 from scheduler.core.quota.share import Shares
 from scheduler.core.request import Request

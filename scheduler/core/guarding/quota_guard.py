@@ -18,10 +18,10 @@ from functools import cached_property
 from itertools import chain
 
 from scheduler.core.admitting.admission import Admission
+from scheduler.core.admitting.begun import Begun
 from scheduler.core.fleet.draft import Draft
 from scheduler.core.fleet.node_pools import nodes_of
 from scheduler.core.guarding.backfill import leaves
-from scheduler.core.guarding.begun import Begun
 from scheduler.core.held.elastic import staying
 from scheduler.core.held.runs import ORDER, Run
 from scheduler.core.held.victims import UnitId

@@ -7,9 +7,9 @@ that come after it, and use it up until its room is there.
 from collections.abc import Callable, Collection, Sequence
 
 from scheduler.core.admitting.admission import Admission
+from scheduler.core.admitting.begun import Begun
 from scheduler.core.evicting.preempt import Evictions
 from scheduler.core.guarding.backfill import Backfill
-from scheduler.core.guarding.begun import Begun
 from scheduler.core.guarding.quota_guard import QuotaGuard
 from scheduler.core.held.victims import UnitId
 from scheduler.core.plan import Keep

@@ -316,7 +316,7 @@ def _evictions(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
             yield f"{evicted} is evicted {times} times"
     for preempt in plan.preempts:
         if preempt.rule is PreemptRule.BETTER:
-            continue  # for nobody: see `moves`
+            continue  # for nobody: see `laws.moves`
         victim, by = holding.get(preempt.victim), pending.get(preempt.preemptor)
         if victim is None or by is None or by.id not in waits:
             yield f"{preempt.victim} is evicted for {preempt.preemptor}, which does not wait"
@@ -328,7 +328,7 @@ def _evictions(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
         if snapshot.at < since + least_s and least_s:
             yield f"{victim.id} is evicted before it has run for {least_s} s"
         if victim.went_ahead and by.submitted_at <= victim.admitted_at:
-            yield f"{victim.id} is evicted for {by.id}, of which it went ahead"
+            yield f"{victim.id} is evicted for {by.id}, which waited when it went ahead"
         own = victim.project == by.project
         if preempt.rule is PreemptRule.PRIORITY and not (own and victim.priority < by.priority):
             yield f"{victim.id} is evicted by priority and is not of lower priority there"

@@ -1,4 +1,4 @@
-"""Work that is moved, so that other work can start.
+"""Work that is moved so that other work can start, and nodes that had better be cut anew.
 
-Reading order: movers, moves, consolidate, landing, defragment, reshaping, recut, better.
+Reading order: movers, moves, consolidate, landing, reshaping, defragment, better, recut.
 """

@@ -44,8 +44,9 @@ def tier_of(cohorts: Cohorts, *, project: ProjectId, guarantor: int) -> int:
     return OWN if own else len(cohorts.paths[guarantor])
 
 
-def in_round(cohorts: Cohorts, *, project: ProjectId, guarantor: int, tier: int) -> int:
-    """The guarantor, or who of those above the project is as high as those of the tier."""
+def no_deeper_than(tier: int, *, cohorts: Cohorts, project: ProjectId, guarantor: int) -> int:
+    """The guarantor, or the one above the project that is as deep in the tree as those of the
+    tier, whichever is higher: a parent's number is lower. FLEET when the tier is BORROWED."""
     path = cohorts.paths[cohorts.number.get(project, FLEET)][:tier]
     return min(guarantor, path[-1] if path else FLEET)
 

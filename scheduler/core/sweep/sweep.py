@@ -12,11 +12,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 import numpy as np
 
 from scheduler.core.admitting.admission import Admission
+from scheduler.core.admitting.begun import Begun
 from scheduler.core.admitting.claims import ANY
 from scheduler.core.admitting.order import Left, Why
 from scheduler.core.evicting.preempt import Evictions
 from scheduler.core.guarding.backfill import Backfill
-from scheduler.core.guarding.begun import Begun
 from scheduler.core.guarding.quota_guard import NEVER, QuotaGuard
 from scheduler.core.held.holders import Holders
 from scheduler.core.plan import Admit
@@ -128,7 +128,7 @@ class Sweep:
         self._settle()
         self._listed = None
         if self._admission.tier != BORROWED:
-            ahead = self._state.queues.ahead
+            ahead = self._state.queues.ahead  # as `Claims.begin` has it, of all projects
             np.maximum(self._ahead_before, ahead, out=self._ahead_before)
             ahead[:] = s.NOBODY
         running.reopen(self._state)
@@ -238,10 +238,14 @@ class Sweep:
                     book.charge(project=project, flavor=flavor.id, amount_milli=amount)
                     self._shares.charge(project=project, flavor=flavor.id, amount_milli=amount)
 
-    def _tell_claims(self) -> None:
-        """Who is ahead in the project of the workload handed out last."""
+    @property
+    def _project(self) -> tuple[int, ProjectId]:
+        """Of the workload handed out last: its row, and which it is."""
         row = int(self._state.queues.workloads[self._current, s.PROJECT])
-        claims, project = self._admission.claims, self._board.projects[row]
+        return row, self._board.projects[row]
+
+    def _tell_claims(self) -> None:
+        claims, (row, project) = self._admission.claims, self._project
         told = (
             (self._state.queues.ahead[row], claims.here(project)),
             (self._ahead_before[row], claims.before(project)),
@@ -315,13 +319,12 @@ class Sweep:
             running.refresh(hardware, rank[node])
         if changed:
             self._learn_use()
-        row = int(self._state.queues.workloads[self._current, s.PROJECT])
-        ahead = self._state.queues.ahead[row]
-        claim = self._admission.claims.here(self._board.projects[row])
+        row, project = self._project
+        ahead, claim = self._state.queues.ahead[row], self._admission.claims.here(project)
         for column, model in self._columns():
             ahead[column] = claim.get(model, s.NOBODY)
         self._learn_options()
-        self._learn_kept(self._board.backlog.view(self._current).project)
+        self._learn_kept(project)
 
     def _learn_use(self) -> None:
         """Of the members whose use has been charged since."""
