@@ -19,7 +19,7 @@ if it does not fit, evict whom the rules allow; else hold it with the reason; re
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from scheduler.core.admitting.admission import Admission
@@ -44,6 +44,7 @@ from scheduler.core.faults import of_rooms
 from scheduler.core.fleet.draft import Draft
 from scheduler.core.guarding.ahead import go_ahead
 from scheduler.core.guarding.backfill import Backfill, room_kept
+from scheduler.core.guarding.overtaken import Overtaken
 from scheduler.core.guarding.quota_guard import QuotaGuard
 from scheduler.core.guarding.room_guard import RoomGuard
 from scheduler.core.held.elastic import keeping, leaving
@@ -151,6 +152,9 @@ class Cycle:
             evictions=self.evictions,
             begun=self._begun,
         )
+        self._overtaken = Overtaken(
+            snapshot=snapshot, flavors=self._now.flavors, book=self._now.book
+        )
         self._promised: set[NodeId] = set()
         self._preempts: list[Preempt] = []
         self._shrinks: list[Shrink] = []
@@ -181,7 +185,8 @@ class Cycle:
                 heads.reopen()
             self._round(heads)
         ahead = go_ahead(
-            snapshot=self.snapshot, shadow=self.backfill.shadow, left=heads.left,
+            snapshot=self.snapshot, shadow=self.backfill.shadow, keeps=self.backfill.keeps,
+            left=heads.left,
             whole=lambda: self._whole, beside=lambda: self._beside(self._now),
             kept=self.admission.kept, request_of=heads.request_of, shares=self._shares,
             begun=self._begun,
@@ -368,9 +373,11 @@ class Cycle:
             request=request,
             options=options,
             guarantors={
-                option: self.admission.reclaims_by(pending=pending, option=option, gives_way=own)
+                option: self.admission.guarantor(pending=pending, option=option, gives_way=own)
                 for option in options
             },
+            late={o: self.admission.late(pending=pending, option=o) for o in options},
+            goes_ahead=partial(self._overtaken.comes_before, pending),
             book=self._now.book,
         )
         if not isinstance(wait, Wait):

@@ -85,14 +85,15 @@ class Choice:
 @dataclass(frozen=True, slots=True)
 class Admit:
     """Start this workload, all of `places` or none, in one cluster. `choice` tells why there; it
-    is no part of what is decided, and None where there was nothing to choose. `ahead`: it starts
-    after all rounds, on what is kept for others until its limit (`guarding/ahead`)."""
+    is no part of what is decided, and None where there was nothing to choose. It goes `ahead_of`
+    those for whom room is kept, after all rounds, on that room until its limit (`guarding/ahead`).
+    """
 
     workload: WorkloadId
     cluster: ClusterId
     places: tuple[Place, ...]
     choice: Choice | None = field(default=None, compare=False)
-    ahead: bool = False
+    ahead_of: tuple[WorkloadId, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

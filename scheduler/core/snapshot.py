@@ -319,7 +319,7 @@ class HoldingView:
     `clusters` and `topology` are what it asks for when it queues again; without pod sets it won't.
     `moved_at` is when it was last stopped to start elsewhere at once; it asks to be for an earlier
     flavor if `move_to_better`. All its devices are seen unused since `idle_since`, None if one is
-    used or not measured; it was told so at `idle_warned_at`. `went_ahead`: see `plan.Admit`.
+    used or not measured; it was told so at `idle_warned_at`. `ahead_of`: as in `plan.Admit`.
     """
 
     id: WorkloadId
@@ -342,7 +342,7 @@ class HoldingView:
     move_to_better: bool = False
     idle_since: int | None = None
     idle_warned_at: int | None = None
-    went_ahead: bool = False
+    ahead_of: tuple[WorkloadId, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -160,7 +160,7 @@ def _admit_batch(
         number=numbers,
         cluster_id=[admit.cluster for admit in made],
         choice=[named(admit.choice) for admit in made],
-        went_ahead=[admit.ahead for admit in made],
+        ahead_of=[list(admit.ahead_of) for admit in made],
         epoch=lease.epoch,
         created_at=at,
     )

@@ -1,7 +1,7 @@
 """Attempts and where their pods are: the rows that hold capacity."""
 
 from django.contrib.postgres.constraints import ExclusionConstraint
-from django.contrib.postgres.fields import IntegerRangeField, RangeOperators
+from django.contrib.postgres.fields import ArrayField, IntegerRangeField, RangeOperators
 from django.db import models
 from django.db.models import F, Q
 
@@ -38,7 +38,7 @@ class Attempt(Row):
     its cluster, and `collect_at` when (database clock).
 
     `choice` is why it is in that cluster, with those flavors (`selectors.choices.Told`); None
-    where there was nothing to choose. It `went_ahead` on what is kept for others (ADR 0020).
+    where there was nothing to choose. It went `ahead_of` these workloads (ADR 0020).
 
     `unseen_since` is when it ended without its pods being seen gone, as its cluster was lost: what
     it holds is held on, and its stop stays due. None once they are seen gone, and for all others.
@@ -58,7 +58,7 @@ class Attempt(Row):
         db_index=False,  # too many are of one cluster for it to find any
     )
     choice = models.JSONField(null=True, blank=True)
-    went_ahead = models.BooleanField(default=False, db_default=False)
+    ahead_of = ArrayField(models.UUIDField(), default=list, db_default=[])
     epoch = models.BigIntegerField()
     created_at = models.DateTimeField()
     ended_at = models.DateTimeField(null=True, blank=True)

@@ -98,7 +98,7 @@ SELECT w.id::text, w.project_id::text, a.cluster_id::text, w.priority, w.preempt
        {fleet.SUBMITTER},
        extract(epoch FROM w.checkpointed_at)::bigint, extract(epoch FROM w.moved_at)::bigint,
        extract(epoch FROM i.since)::bigint, extract(epoch FROM i.warned_at)::bigint,
-       w.move_to_better, w.asks_version, a.id::text, a.went_ahead
+       w.move_to_better, w.asks_version, a.id::text, a.ahead_of::text[]
 FROM scheduler_workload w JOIN scheduler_attempt a ON a.workload_id = w.id
 JOIN tenants_project t ON t.id = w.project_id JOIN clusters_cluster c ON c.id = a.cluster_id
 LEFT JOIN scheduler_idleness i ON i.attempt_id = a.id AND w.state = 'RUNNING' AND {IS_FRESH}
@@ -110,7 +110,7 @@ SELECT a.id::text, w.project_id::text, a.cluster_id::text, w.priority, false,
         WHERE p.attempt_id = a.id AND p.released_at IS NULL),
        w.run_time_limit_s, NULL, c.state = 'active',
        {fleet.SUBMITTER},
-       NULL, NULL, NULL, NULL, false, NULL, a.id::text, false
+       NULL, NULL, NULL, NULL, false, NULL, a.id::text, ARRAY[]::text[]
 FROM scheduler_attempt a JOIN scheduler_workload w ON w.id = a.workload_id
 JOIN tenants_project t ON t.id = w.project_id JOIN clusters_cluster c ON c.id = a.cluster_id
 WHERE a.unseen_since IS NOT NULL ORDER BY 1
@@ -209,5 +209,5 @@ def _holder(row: fleet.Row, placed: Iterable[fleet.Row], ask: Asked) -> HoldingV
         move_to_better=to_better,
         idle_since=idle,
         idle_warned_at=warned,
-        went_ahead=row[18],
+        ahead_of=tuple(map(WorkloadId, row[18])),
     )

@@ -47,6 +47,8 @@ class Asking:
             request=request,
             options=request.options,
             guarantors={o: by for o in request.options if o.flavors[0].name == reclaiming},
+            late=dict.fromkeys(request.options),
+            goes_ahead=lambda of, needs: False,
             book=self._now.book,
         )
         if not isinstance(wait, Wait):

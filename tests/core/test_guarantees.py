@@ -17,7 +17,7 @@ from scheduler.core.quota.guarantees import (
     OWN,
     gives,
     guarantor,
-    no_deeper_than,
+    of_round,
     tier_of,
     tiers,
 )
@@ -142,22 +142,19 @@ def test_tiers_go_from_the_project_to_the_tenant_to_what_is_borrowed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("tier", "by", "goes_by"),
+    ("tier", "member"),
     [
-        (OWN, "project a", "project a"),
-        (3, "project a", "project a"),
-        (2, "project a", "cohort vision"),
-        (2, "cohort lab", "cohort lab"),
-        (1, "project a", "cohort lab"),
-        (BORROWED, "project a", "the fleet"),
-        (OWN, "the fleet", "the fleet"),
+        (OWN, "project a"),
+        (3, "project a"),
+        (2, "cohort vision"),
+        (1, "cohort lab"),
+        (BORROWED, "the fleet"),
     ],
 )
-def test_in_a_later_round_it_goes_by_one_of_that_round(tier: int, by: str, goes_by: str) -> None:
+def test_who_of_those_above_a_project_is_of_a_round(tier: int, member: str) -> None:
     cohorts = book({}).cohorts
-    number = cohorts.names.index(by)
-    found = no_deeper_than(tier, cohorts=cohorts, project=ProjectId("a"), guarantor=number)
-    assert cohorts.names[found] == goes_by
+    found = of_round(tier, cohorts=cohorts, project=ProjectId("a"))
+    assert cohorts.names[found] == member
 
 
 def test_who_gives_is_all_that_is_not_above_both() -> None:

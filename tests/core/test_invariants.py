@@ -181,16 +181,6 @@ def test_it_tells_of_an_unlawful_eviction(
     assert any(told in sentence for sentence in found), found
 
 
-@pytest.mark.parametrize(("after_s", "told"), [(0, True), (1, False)])
-def test_it_tells_of_an_eviction_of_who_went_ahead(after_s: int, told: bool) -> None:
-    [held] = [each for each in OF.holding if each.id == "r"]
-    [by] = [each for each in OF.pending if each.id == "held"]
-    ahead = replace(held, went_ahead=True, admitted_at=by.submitted_at - after_s)
-    of = replace(OF, holding=tuple(ahead if each is held else each for each in OF.holding))
-    found = violations(of, _evict("r", "held", PreemptRule.RECLAIM))
-    assert any("which waited when it went ahead" in sentence for sentence in found) is told
-
-
 def test_it_tells_of_an_eviction_before_the_least_run_time() -> None:
     a, b = OF.queues
     of = replace(OF, queues=(a, replace(b, min_run_time_s=9)))

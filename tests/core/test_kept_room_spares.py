@@ -12,6 +12,7 @@ from scheduler.core.laws.invariants import violations
 from scheduler.core.plan import Plan
 from scheduler.core.policy import Policy
 from scheduler.core.snapshot import HoldingView, PendingView, Snapshot
+from scheduler.core.units import WorkloadId
 from tests.core.build import AT, Quota, cohort, job, node, pods, queue, runs, snapshot
 from tests.core.crowded import GUARD_S, HOURS_S, crowded, crowded_tree, head, stays
 from tests.core.rounds import carried_out
@@ -123,7 +124,8 @@ def test_nor_for_a_smaller_one_of_its_own_project() -> None:
         ],
         holding=[stays("r", "n1/0")],
     )
-    assert [(each.workload, each.ahead) for each in plan(of, POLICY).admits] == [("low", True)]
+    admits = [(admit.workload, admit.ahead_of) for admit in plan(of, POLICY).admits]
+    assert admits == [("low", ("old",))]
     assert rest(of, POLICY) == []
 
 
@@ -153,21 +155,77 @@ def test_nor_for_one_whose_guarantee_waits_behind_more_urgent_work_of_its_projec
     assert rest(of, POLICY) == []
 
 
-def test_but_for_one_who_came_since() -> None:
-    """A borrower has gone ahead on what is kept, and then an owner comes."""
+GONE_AHEAD = replace(
+    runs("ahead", "b", "n1/0", "n1/1", since_s=61, limit_s=HOURS_S),
+    ahead_of=(WorkloadId("long"),),
+)
+LONG = AT - GUARD_S
+
+
+@pytest.mark.parametrize(("priority", "goes"), [(0, True), (1, False)])
+def test_less_urgent_work_of_a_sibling_goes_even_then(priority: int, goes: bool) -> None:
+    """That comes after it in whatever round."""
+    of = snapshot(
+        nodes=[node("n1", gpus=4), node("n2", gpus=2)],
+        cohorts=[cohort("t", h100=Quota(4, 0))],
+        queues=[
+            queue("a", tenant="t", h100=Quota(2, None)),
+            queue("b", tenant="t", h100=Quota(0, None)),
+            queue("z", h100=4),
+        ],
+        pending=[
+            job("large", "a", pods(gpus=4), priority=2, submitted_at=LONG),
+            job("behind", "a", priority=1, submitted_at=AT - 9, limit_s=GUARD_S),
+        ],
+        holding=[
+            stays("r", "n1/0", "n1/1", "n1/2", "n1/3"),
+            runs("sister", "b", "n2/0", "n2/1", priority=priority, since_s=61),
+        ],
+    )
+    assert (("sister", "behind") in evicted(plan(of, POLICY))) is goes
+
+
+@pytest.mark.parametrize(
+    ("others", "goes"),
+    [
+        ([job("long", "b", pods(gpus=2), priority=2, submitted_at=LONG)], False),
+        ([job("long", "b", pods(gpus=2), priority=1, submitted_at=LONG)], True),
+        ([job("long", "a", pods(gpus=2), priority=2, submitted_at=LONG)], False),
+        ([job("long", "a", pods(gpus=2), submitted_at=LONG)], True),
+        ([job("other", "b", pods(gpus=4), priority=2, submitted_at=LONG)], True),
+        ([], True),
+    ],
+    ids=["before it", "behind it", "of another project", "behind there", "another", "gone"],
+)
+def test_but_it_is_once_those_it_went_ahead_of_are_not_first(
+    others: list[PendingView], goes: bool
+) -> None:
+    of = snapshot(
+        nodes=[node("n1", gpus=2)],
+        queues=[
+            queue("a", h100=Quota(0, None)),
+            queue("b", h100=Quota(0, None)),
+            queue("z", h100=8),
+        ],
+        pending=[job("urgent", "b", priority=2, submitted_at=AT - 9), *others],
+        holding=[GONE_AHEAD],
+    )
+    found = evicted(plan(of, Policy(guard_s=None)))
+    assert (("ahead", "urgent") in found) is goes
+
+
+def test_an_owner_comes_before_who_borrows() -> None:
+    """It lacked its quota when the borrower went ahead, say."""
     of = snapshot(
         nodes=[node("n1", gpus=2)],
         queues=[queue("b", h100=Quota(0, None)), queue("c", h100=Quota(2, 0))],
-        pending=[job("owner", "c", submitted_at=AT - 60)],
-        holding=[
-            replace(
-                runs("ahead", "b", "n1/0", "n1/1", since_s=61, limit_s=HOURS_S), went_ahead=True
-            )
+        pending=[
+            job("long", "b", pods(gpus=2), priority=2, submitted_at=LONG),
+            job("owner", "c", submitted_at=AT - 400),
         ],
+        holding=[GONE_AHEAD],
     )
     assert evicted(plan(of, POLICY)) == [("ahead", "owner")]
-    waited = replace(of.pending[0], submitted_at=AT - 61)
-    assert evicted(plan(replace(of, pending=(waited,)), POLICY)) == []
 
 
 def test_who_holds_what_is_not_kept_may_still_be_evicted() -> None:

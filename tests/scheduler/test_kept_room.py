@@ -66,9 +66,9 @@ def test_what_could_delay_it_does_not_go_ahead(crowded: Stage) -> None:
 def test_the_attempt_of_what_goes_ahead_says_so(crowded: Stage) -> None:
     crowded.submit("short", gpus=1, run_time_limit_s=600)
     run.run_cycle(at=AT)
-    went_ahead = {held.id: held.went_ahead for held in load.load(at=AT).snapshot.holding}
-    short, busy = (str(Workload.objects.get(name=name).id) for name in ("short", "busy"))
-    assert went_ahead == {short: True, busy: False}
+    ahead_of = {held.id: held.ahead_of for held in load.load(at=AT).snapshot.holding}
+    ids = {name: str(id) for name, id in Workload.objects.values_list("name", "id")}
+    assert ahead_of == {ids["short"]: (ids["waits"],), ids["busy"]: ()}
 
 
 def test_an_installation_may_keep_none(crowded: Stage, settings: Settings) -> None:

@@ -20,7 +20,7 @@ from scheduler.core.memory import Memory
 from scheduler.core.placing.place import price_of, would_place
 from scheduler.core.plan import Admit, Choice, Landing, PassedFor, Place
 from scheduler.core.quota.cohorts import FLEET
-from scheduler.core.quota.guarantees import BORROWED, guarantor, no_deeper_than, tier_of
+from scheduler.core.quota.guarantees import BORROWED, guarantor, of_round, tier_of
 from scheduler.core.quota.share import Shares
 from scheduler.core.reasons import Reason, ReasonCode, listed
 from scheduler.core.request import Option, Request
@@ -233,20 +233,12 @@ class Admission:
             self.draft.book, project=pending.project, needs=option.needs, gives_way=gives_way
         )
 
-    def reclaims_by(
-        self, *, pending: PendingView, option: Option, gives_way: Mapping[FlavorId, int]
-    ) -> int:
-        """By whose guarantee it takes back what others borrow; as `guarantor`.
-
-        Who was behind in the round of its own guarantee goes by one of this round: else it would
-        evict work that starts in this round before it does, and starts again, for ever.
-        """
-        by = self.guarantor(pending=pending, option=option, gives_way=gives_way)
-        if self.claims.was_behind(pending, option):
-            cohorts = self.draft.book.cohorts
-            project = pending.project
-            return no_deeper_than(self.tier, cohorts=cohorts, project=project, guarantor=by)
-        return by
+    def late(self, *, pending: PendingView, option: Option) -> int | None:
+        """Of one that was behind in the round of its own guarantee: within which member others may
+        come up before it in this round, so that who was evicted there would start again first."""
+        if not self.claims.was_behind(pending, option):
+            return None
+        return of_round(self.tier, cohorts=self.draft.book.cohorts, project=pending.project)
 
     def _tier(self, pending: PendingView, option: Option) -> int:
         found = self.guarantor(pending=pending, option=option)

@@ -1,6 +1,6 @@
 """Whom one workload may evict, by the rules of `victims`."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from heapq import merge
 from operator import attrgetter
@@ -19,6 +19,9 @@ from scheduler.core.units import ClusterId, FlavorId, NodeId, ProjectId
 
 _COST = attrgetter("cost")
 
+type GoesAhead = Callable[[HoldingView, guarantees.Needs], bool]
+"""Whether what went ahead would do so again, were it evicted for who asks for that."""
+
 
 class Eligible:
     """Whom one workload may evict, for one option, as `soon` stands."""
@@ -32,11 +35,18 @@ class Eligible:
         soon: Draft,
         book: Book,
         guarantor: int,
+        late: int | None,
+        goes_ahead: GoesAhead,
     ) -> None:
         """Of a workload without a guarantor, FLEET, nobody is reclaimed from, nor of one that has
-        none in `soon`: what is guaranteed may be promised to another. `book` is the usage now."""
+        none in `soon`: what is guaranteed may be promised to another. `book` is the usage now.
+
+        In `late`, unless None, others may come up before it in this round (`Admission.late`).
+        """
         self._candidates = candidates
         self._pending = pending
+        self._late = late
+        self._goes_ahead = goes_ahead
         self._book, self._now = soon.book, book
         self._needs = option.needs
         self._asked = [flavor for flavor, asked in option.needs if asked]
@@ -160,19 +170,22 @@ class Eligible:
 
     def may_go(self, victim: Victim, before: Sequence[Victim]) -> bool:
         """Whether it may be evicted: its floors are kept without it and those evicted `before`,
-        and it has not gone ahead of this one."""
-        if victim.id in self._spared or self._overtaken_by(victim.held.holding):
+        and it would not come before this one."""
+        if victim.id in self._spared or self._comes_first(victim):
             return False
         return all(
             any(self._spares(victim, before, flavor) for flavor in floor.flavors)
             for floor in self.floors(victim)
         )
 
-    def _overtaken_by(self, holding: HoldingView) -> bool:
-        """Whether that one went ahead of this one, which had been submitted by then, on what is
-        kept for another: it has no right to that, and evicted, that one would go ahead again, for
-        ever. Of like requests the first is asked alone: who came since waits with it."""
-        return holding.went_ahead and self._pending.submitted_at <= holding.admitted_at
+    def _comes_first(self, victim: Victim) -> bool:
+        """Whether it may start again before this one does, or goes ahead again."""
+        of = victim.held.holding
+        if self._late is not None and victim.rule is PreemptRule.RECLAIM:
+            in_late = self.above(victim) >= self._late  # on one path: it, or below it
+            if in_late and of.priority >= self._pending.priority:
+                return True
+        return bool(of.ahead_of) and victim.held.is_whole and self._goes_ahead(of, self._needs)
 
     def floors(self, victim: Victim) -> Iterator[Floor]:
         """That all who give it stay at capacity, in each flavor asked for or else in its model."""

@@ -17,7 +17,7 @@ from operator import itemgetter
 from scheduler.core.bounds.firm import await_own
 from scheduler.core.bounds.windows import Windows
 from scheduler.core.evicting import twice
-from scheduler.core.evicting.eligible import Eligible
+from scheduler.core.evicting.eligible import Eligible, GoesAhead
 from scheduler.core.evicting.enough import are_enough
 from scheduler.core.evicting.search import Search, Wait
 from scheduler.core.fleet.domains import Domain
@@ -140,6 +140,8 @@ class Evictions:
         request: Request,
         options: Sequence[Option],
         guarantors: Mapping[Option, int],
+        late: Mapping[Option, int | None],
+        goes_ahead: GoesAhead,
         book: Book,
     ) -> Wait | Reason | None:
         """What the workload waits for from now on; None when eviction does not help it; why, when
@@ -170,6 +172,8 @@ class Evictions:
                     soon=self.soon,
                     book=book,
                     guarantor=guarantor,
+                    late=late[option],
+                    goes_ahead=goes_ahead,
                 )
             if not self._quota_could_do(pending, option, eligible):
                 continue

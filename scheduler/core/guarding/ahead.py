@@ -1,9 +1,7 @@
 """Who may use what is kept for others until they start: what ends before by its own limit.
 
 From such work no quota is kept, so the first of a class starts in its turn. Here are those that
-stand behind a like from which it is kept, and who may use room that is. Who goes ahead is evicted
-for nobody who waits now: that one has no right to what is kept for another, and evicted for it, it
-would go ahead again for ever.
+stand behind a like from which it is kept, and who may use room that is (see also `overtaken`).
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -13,6 +11,7 @@ from scheduler.core.admitting.admission import Admission
 from scheduler.core.admitting.begun import Begun
 from scheduler.core.admitting.kept_quota import KeptQuota
 from scheduler.core.admitting.order import Heads, Left
+from scheduler.core.plan import Keep
 from scheduler.core.quota.guarantees import tiers
 from scheduler.core.quota.share import Shares
 from scheduler.core.request import Request
@@ -24,6 +23,7 @@ def go_ahead(
     *,
     snapshot: Snapshot,
     shadow: int | None,
+    keeps: Sequence[Keep],
     kept: KeptQuota,
     left: Callable[[], Iterable[Left]],
     whole: Callable[[], Admission],
@@ -50,7 +50,8 @@ def go_ahead(
         if pending.id in waiting and not _is_kept_from(kept, pending, request_of(pending))
     ]
     of_room = [p for p in short if shadow and snapshot.at + (p.run_time_limit_s or 0) <= shadow]
-    if of_room and (started := _start(of_room, whole(), request_of, shares, begun)):
+    ahead_of = tuple(keep.workload for keep in keeps)
+    if of_room and (started := _start(of_room, whole(), request_of, shares, begun, ahead_of)):
         book = beside().draft.book
         for pending, admit in begun.admits:
             for place in admit.places if pending.id in started else ():
@@ -75,6 +76,7 @@ def _start(
     request_of: Callable[[PendingView], Request],
     shares: Shares,
     begun: Begun,
+    ahead_of: tuple[WorkloadId, ...] = (),
 ) -> set[WorkloadId]:
     """In the order of a plan, so that neither a guarantee nor a share counts for less here."""
     started = set[WorkloadId]()
@@ -88,5 +90,5 @@ def _start(
                 heads.close()
                 continue
             started.add(pending.id)
-            begun.add(pending, replace(admit, ahead=True))
+            begun.add(pending, replace(admit, ahead_of=ahead_of))
     return started

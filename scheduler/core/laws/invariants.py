@@ -327,8 +327,6 @@ def _evictions(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
         since = victim.admitted_at if victim.started_at is None else victim.started_at
         if snapshot.at < since + least_s and least_s:
             yield f"{victim.id} is evicted before it has run for {least_s} s"
-        if victim.went_ahead and by.submitted_at <= victim.admitted_at:
-            yield f"{victim.id} is evicted for {by.id}, which waited when it went ahead"
         own = victim.project == by.project
         if preempt.rule is PreemptRule.PRIORITY and not (own and victim.priority < by.priority):
             yield f"{victim.id} is evicted by priority and is not of lower priority there"

@@ -44,11 +44,11 @@ def tier_of(cohorts: Cohorts, *, project: ProjectId, guarantor: int) -> int:
     return OWN if own else len(cohorts.paths[guarantor])
 
 
-def no_deeper_than(tier: int, *, cohorts: Cohorts, project: ProjectId, guarantor: int) -> int:
-    """The guarantor, or the one above the project that is as deep in the tree as those of the
-    tier, whichever is higher: a parent's number is lower. FLEET when the tier is BORROWED."""
+def of_round(tier: int, *, cohorts: Cohorts, project: ProjectId) -> int:
+    """The project, or the one above it that is no deeper in the tree than those of the tier; FLEET
+    when that is BORROWED."""
     path = cohorts.paths[cohorts.number.get(project, FLEET)][:tier]
-    return min(guarantor, path[-1] if path else FLEET)
+    return path[-1] if path else FLEET
 
 
 def guarantor(

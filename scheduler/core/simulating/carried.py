@@ -45,7 +45,7 @@ def started_by(admit: Admit, of: PendingView, *, at: int) -> HoldingView:
         user=of.user,
         topology=of.topology,
         array=of.array,
-        went_ahead=admit.ahead,
+        ahead_of=admit.ahead_of,
     )
 
 
