@@ -27,9 +27,12 @@ LACKING = {
 
 def check(world: World, made: Plan) -> None:
     """Of plans in which nothing comes back and nobody else takes of the flavor, nor any who is
-    before it: for those it may lack its quota later than when others were asked."""
+    before it: for those it may lack its quota later than when others were asked. Nor is anything
+    reserved: what runs into that has nothing kept."""
     reasons, guard_s = made.reasons(), world.policy.guard_s
     if guard_s is None or world.any_leaves() or stopping(made) or made.landings:
+        return
+    if any(each.ends_at > world.at for each in world.reservations):
         return
     first: dict[tuple[str, str], PendingView] = {}
     for asked in sorted((world.asks[id] for id in reasons), key=_turn):
