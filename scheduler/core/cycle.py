@@ -185,8 +185,7 @@ class Cycle:
                 heads.reopen()
             self._round(heads)
         ahead = go_ahead(
-            snapshot=self.snapshot, shadow=self.backfill.shadow, keeps=self.backfill.keeps,
-            left=heads.left,
+            snapshot=self.snapshot, backfill=self.backfill, left=heads.left,
             whole=lambda: self._whole, beside=lambda: self._beside(self._now),
             kept=self.admission.kept, request_of=heads.request_of, shares=self._shares,
             begun=self._begun,

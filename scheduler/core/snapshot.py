@@ -317,9 +317,9 @@ class HoldingView:
 
     `checkpointed_at` is when it last told that its work was saved, in any run. `pod_sets`,
     `clusters` and `topology` are what it asks for when it queues again; without pod sets it won't.
-    `moved_at` is when it was last stopped to start elsewhere at once; it asks to be for an earlier
-    flavor if `move_to_better`. All its devices are seen unused since `idle_since`, None if one is
-    used or not measured; it was told so at `idle_warned_at`. `ahead_of`: as in `plan.Admit`.
+    `moved_at` is when it was last stopped to start elsewhere at once, which it asks for by
+    `move_to_better`, for an earlier flavor. All its devices are seen unused since `idle_since`,
+    None if one is used or not measured; it was told at `idle_warned_at`. `ahead_of`: see `Admit`.
     """
 
     id: WorkloadId

@@ -1,5 +1,6 @@
 """Small fleets of work that stays and work that may go, in which somebody has waited long."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 
@@ -21,6 +22,30 @@ def stays(name: str, *devices: str, limit_s: int | None = HOURS_S) -> HoldingVie
     return replace(runs(name, "z", *devices, limit_s=limit_s), preemptible=False)
 
 
+def held(
+    pick: Random,
+    devices: Sequence[str],
+    projects: str,
+    *,
+    limits: Sequence[int | None],
+    staying: float,
+) -> list[HoldingView]:
+    """One by each workload; such a part of them stays."""
+    return [
+        stays(f"r{nth}", device, limit_s=pick.choice(limits))
+        if pick.random() < staying
+        else runs(
+            f"r{nth}",
+            pick.choice(projects),
+            device,
+            limit_s=pick.choice(limits),
+            priority=pick.randrange(3),
+            since_s=pick.choice((10, 300)),
+        )
+        for nth, device in enumerate(devices)
+    ]
+
+
 def crowded(seed: int) -> tuple[Snapshot, int]:
     """A node or two, full of work that stays and work that may go; one job has waited long, and
     others come after and before it, with and without limits. And for how many room is kept."""
@@ -28,19 +53,8 @@ def crowded(seed: int) -> tuple[Snapshot, int]:
     sizes = [pick.choice((2, 4)) for _ in range(pick.choice((1, 1, 2)))]
     total, free = sum(sizes), [f"n{n}/{d}" for n, size in enumerate(sizes) for d in range(size)]
     pick.shuffle(free)
-    holding = [
-        stays(f"r{nth}", device, limit_s=pick.choice((None, 900, HOURS_S)))
-        if pick.random() < 0.5
-        else runs(
-            f"r{nth}",
-            pick.choice("ab"),
-            device,
-            limit_s=pick.choice((None, 900, HOURS_S)),
-            priority=pick.randrange(3),
-            since_s=pick.choice((10, 300)),
-        )
-        for nth, device in enumerate(free[: pick.randrange(total)])
-    ]
+    limits = None, 900, HOURS_S
+    holding = held(pick, free[: pick.randrange(total)], "ab", limits=limits, staying=0.5)
     others = [
         job(
             f"w{nth}",
@@ -71,19 +85,7 @@ def crowded_tree(seed: int) -> tuple[Snapshot, int]:
     sizes = [pick.choice((2, 4)) for _ in range(pick.choice((1, 1, 2, 3)))]
     total, free = sum(sizes), [f"n{n}/{d}" for n, size in enumerate(sizes) for d in range(size)]
     pick.shuffle(free)
-    holding = [
-        stays(f"r{nth}", device, limit_s=pick.choice(LIMITS))
-        if pick.random() < 0.2
-        else runs(
-            f"r{nth}",
-            pick.choice("abcd"),
-            device,
-            limit_s=pick.choice(LIMITS),
-            priority=pick.randrange(3),
-            since_s=pick.choice((10, 300)),
-        )
-        for nth, device in enumerate(free[: pick.randrange(total)])
-    ]
+    holding = held(pick, free[: pick.randrange(total)], "abcd", limits=LIMITS, staying=0.2)
     pending = [
         job(
             f"w{nth}",

@@ -149,7 +149,8 @@ class Evictions:
 
         The first of `options` that works is taken, in the cluster where it does least harm, of
         those the cheapest.
-        Borrowers are evicted for options with `guarantors` alone. `book` is the usage now.
+        Borrowers are evicted for options with `guarantors` alone. `book` is the usage now; `late`
+        and `goes_ahead` are as for `Eligible`.
         """
         reserved: Reason | None = None
         for option in () if self._spent else options:

@@ -11,7 +11,7 @@ from scheduler.core.admitting.admission import Admission
 from scheduler.core.admitting.begun import Begun
 from scheduler.core.admitting.kept_quota import KeptQuota
 from scheduler.core.admitting.order import Heads, Left
-from scheduler.core.plan import Keep
+from scheduler.core.guarding.backfill import Backfill
 from scheduler.core.quota.guarantees import tiers
 from scheduler.core.quota.share import Shares
 from scheduler.core.request import Request
@@ -22,8 +22,7 @@ from scheduler.core.units import WorkloadId
 def go_ahead(
     *,
     snapshot: Snapshot,
-    shadow: int | None,
-    keeps: Sequence[Keep],
+    backfill: Backfill,
     kept: KeptQuota,
     left: Callable[[], Iterable[Left]],
     whole: Callable[[], Admission],
@@ -35,7 +34,7 @@ def go_ahead(
     """Start what ends in time of what is `left`: by the shadow time, on room that is kept, in the
     `whole` fleet; or, where none does, on quota that is, `beside` the room that is kept. What the
     first starts is charged in the second's book too."""
-    projects = set(kept)
+    projects, shadow = set(kept), backfill.shadow
     if begun.is_full or (shadow is None and not projects):
         return set()
     limited = [
@@ -50,7 +49,7 @@ def go_ahead(
         if pending.id in waiting and not _is_kept_from(kept, pending, request_of(pending))
     ]
     of_room = [p for p in short if shadow and snapshot.at + (p.run_time_limit_s or 0) <= shadow]
-    ahead_of = tuple(keep.workload for keep in keeps)
+    ahead_of = tuple(keep.workload for keep in backfill.keeps)
     if of_room and (started := _start(of_room, whole(), request_of, shares, begun, ahead_of)):
         book = beside().draft.book
         for pending, admit in begun.admits:

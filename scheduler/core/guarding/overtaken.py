@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from functools import cached_property
 
 from scheduler.core.admitting.order import place_in_queue
-from scheduler.core.quota.guarantees import Needs, guarantor, tier_of
+from scheduler.core.quota.guarantees import Needs, tier
 from scheduler.core.quota.quota import Book
 from scheduler.core.request import Requests
 from scheduler.core.snapshot import FlavorView, HoldingView, PendingView, Snapshot
@@ -46,15 +46,16 @@ class Overtaken:
         """By the round in which it comes up, then by its turn; of two projects, whose shares are
         not asked here, by priority, and no later than one of the same."""
         with self._book.given_back(project=without.project, holders=without.placements):
-            own = self._tier(pending, needs)
-            options = self._requests.of(other).options
-            tier = max((self._tier(other, option.needs) for option in options), default=-1)
-        if tier != own:
-            return tier > own
+            own = tier(self._book, project=pending.project, needs=needs)
+            theirs = max(
+                (
+                    tier(self._book, project=other.project, needs=option.needs)
+                    for option in self._requests.of(other).options
+                ),
+                default=-1,
+            )
+        if theirs != own:
+            return theirs > own
         if other.project == pending.project:
             return place_in_queue(other) < place_in_queue(pending)
         return other.priority >= pending.priority
-
-    def _tier(self, pending: PendingView, needs: Needs) -> int:
-        found = guarantor(self._book, project=pending.project, needs=needs)
-        return tier_of(self._book.cohorts, project=pending.project, guarantor=found)

@@ -30,7 +30,7 @@ from scheduler.core.placing.place import would_place
 from scheduler.core.plan import Keep
 from scheduler.core.policy import Policy
 from scheduler.core.quota.cohorts import FLEET
-from scheduler.core.quota.guarantees import BORROWED, guarantor, tier_of
+from scheduler.core.quota.guarantees import BORROWED, guarantor, tier
 from scheduler.core.request import Option, Request
 from scheduler.core.snapshot import HeldView, PendingView, Snapshot
 from scheduler.core.units import FlavorId, ProjectId
@@ -171,14 +171,14 @@ class QuotaGuard:
         with ExitStack() as stack:
             for draft in admission.drafts:
                 stack.enter_context(draft.book.without(project=pending.project, flavors=flavors))
-            cohorts, by = admission.draft.book.cohorts, self._guarantor(pending, option)
-            tier = tier_of(cohorts, project=pending.project, guarantor=by)
-            in_turn = admission.tier == BORROWED or tier >= admission.tier
+            own = tier(admission.draft.book, project=pending.project, needs=option.needs)
+            in_turn = admission.tier == BORROWED or own >= admission.tier
             return in_turn and self._is_enough(pending=pending, option=option)
 
     def _is_guaranteed(self, pending: PendingView, option: Option) -> bool:
         """Within the limits of those below its guarantor, too."""
-        book, by = self._admission.draft.book, self._guarantor(pending, option)
+        book = self._admission.draft.book
+        by = guarantor(book, project=pending.project, needs=option.needs)
         path = book.cohorts.paths[book.cohorts.number.get(pending.project, FLEET)]
         below = path[path.index(by) :] if by != FLEET else ()
         return by != FLEET and all(
@@ -187,11 +187,6 @@ class QuotaGuard:
             for member, value, most in book.ledger(flavor).law(path[-1], asked)
             if member in below
         )
-
-    def _guarantor(self, pending: PendingView, option: Option) -> int:
-        """As `Admission.guarantor`, whoever waits ahead of it."""
-        book = self._admission.draft.book
-        return guarantor(book, project=pending.project, needs=option.needs)
 
     @cached_property
     def _vacant(self) -> Draft:

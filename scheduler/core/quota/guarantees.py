@@ -44,6 +44,12 @@ def tier_of(cohorts: Cohorts, *, project: ProjectId, guarantor: int) -> int:
     return OWN if own else len(cohorts.paths[guarantor])
 
 
+def tier(book: Book, *, project: ProjectId, needs: Needs) -> int:
+    """That of work of the project that asks for so much, as things stand in the book."""
+    by = guarantor(book, project=project, needs=needs)
+    return tier_of(book.cohorts, project=project, guarantor=by)
+
+
 def of_round(tier: int, *, cohorts: Cohorts, project: ProjectId) -> int:
     """The project, or the one above it that is no deeper in the tree than those of the tier; FLEET
     when that is BORROWED."""
