@@ -71,13 +71,16 @@ def passage(path: Path, account: Account | None) -> Path:
 def claim(folder: Path) -> int | None:
     """Lock `folder` until the returned descriptor is closed, at the latest by our end.
 
-    None when another process holds it. The kernel drops the lock with the process, so nothing
-    stale can block a later start.
+    None when another process holds it, or swept it away while we came. The kernel drops the lock
+    with the process, so nothing stale can block a later start.
     """
     handle = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
+        os.close(handle)
+        return None
+    if os.fstat(handle).st_nlink == 0:  # the lock of a file that is no longer there is no one's
         os.close(handle)
         return None
     return handle
@@ -88,11 +91,12 @@ def temporary(kind: str, account: Account | None) -> tuple[Path, int]:
     base = short_base(account)
     for old in base.glob(f"berth-{kind}-*"):
         _sweep(old)
-    folder = passage(base / f"berth-{kind}-{secrets.token_hex(4)}", account)
-    handle = claim(folder)
-    if handle is None:
-        raise StartFailed(f"{folder} is in use.")
-    return folder, handle
+    # Between the making of the lock and the taking of it another start may sweep the folder away.
+    while True:
+        folder = passage(base / f"berth-{kind}-{secrets.token_hex(4)}", account)
+        handle = claim(folder)
+        if handle is not None:
+            return folder, handle
 
 
 def _sweep(old: Path) -> None:
