@@ -34,7 +34,7 @@ from tests.core.build import (
     snapshot,
 )
 from tests.core.corrupt import corrupted
-from tests.core.fleets import fleet, shuffled, snapshots
+from tests.core.drawn.fleets import fleet, shuffled, snapshots
 
 POLICY = Policy()
 WELL = job("well", "b", pods())

@@ -14,8 +14,8 @@ from scheduler.core.simulating.estimate import Basis, forecast
 from scheduler.core.snapshot import PendingView, Snapshot
 from scheduler.core.waits import GateView, UnmetView
 from tests.core.build import AT, decide, job, node, queue, snapshot
-from tests.core.gated import behind
-from tests.core.test_sweep import ALL, agree
+from tests.core.drawn.gated import behind
+from tests.core.sweep.test_sweep import ALL, agree
 
 
 def fleet(*waiting: PendingView) -> Snapshot:

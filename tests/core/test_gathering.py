@@ -12,8 +12,8 @@ from scheduler.core.simulating.estimate import Basis, forecast
 from scheduler.core.snapshot import PendingView, Snapshot
 from scheduler.core.waits import GatheringView
 from tests.core.build import decide, job, node, queue, snapshot
-from tests.core.gated import behind
-from tests.core.test_sweep import ALL, agree
+from tests.core.drawn.gated import behind
+from tests.core.sweep.test_sweep import ALL, agree
 
 MISSING = GatheringView(missing=3, wanted=4)
 

@@ -36,12 +36,12 @@ from scheduler.core.sweep.hardware import hardware
 from scheduler.core.sweep.state import Unfit
 from tests.bench.fleet import fleet
 from tests.bench.scale import later, running
-from tests.core.accepted import accepting, closed
 from tests.core.build import FLAVORS, job, node, pods, queue, runs, snapshot
 from tests.core.corrupt import corrupted
-from tests.core.fleets import shuffled, snapshots
-from tests.core.rated import rated
-from tests.core.reordered import reordered
+from tests.core.drawn.accepted import accepting, closed
+from tests.core.drawn.fleets import shuffled, snapshots
+from tests.core.drawn.rated import rated
+from tests.core.drawn.reordered import reordered
 
 ALL = Policy(max_admits=10**9)
 

@@ -20,9 +20,9 @@ from scheduler.core.reasons import ReasonCode, describe
 from scheduler.core.simulating.estimate import forecast
 from scheduler.core.snapshot import HeldView, NodeView, Snapshot, TopologyView
 from scheduler.core.units import NodeId, ProjectId
-from tests.core.brute import domains, everywhere
 from tests.core.build import BY_NAME, decide, holds
-from tests.core.fleets import LEAST_RUN_S, fleet, jobs, shuffled, snapshots
+from tests.core.drawn.fleets import LEAST_RUN_S, fleet, jobs, shuffled, snapshots
+from tests.core.reference.brute import domains, everywhere
 from tests.core.rounds import Evicted, carried_out
 
 POLICY = Policy()

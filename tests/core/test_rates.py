@@ -14,9 +14,9 @@ from scheduler.core.rates import Rates, RateView
 from scheduler.core.snapshot import HoldingView, PendingView, PodSetView, Snapshot
 from scheduler.core.units import ClusterId, FlavorId
 from tests.core.build import A30, Quota, cluster, decide, job, node, pods, queue, runs, snapshot
-from tests.core.fleets import snapshots
-from tests.core.rated import rates
-from tests.core.test_choice import choice, fleet, of
+from tests.core.drawn.fleets import snapshots
+from tests.core.drawn.rated import rates
+from tests.core.placing.test_choice import choice, fleet, of
 
 DEAR, CHEAP = ClusterId("dear"), ClusterId("cheap")
 CHARGED = rates(dear={"h100": 3}, cheap={"h100": 2.5})

@@ -12,9 +12,9 @@ from scheduler.core.submitted import TurnView
 from scheduler.core.units import WorkloadId
 from tests.bench.fleet import fleet
 from tests.core.build import AT, Outcome, job, node, pods, queue, runs, snapshot
-from tests.core.fleets import shuffled, snapshots
-from tests.core.reordered import reordered
-from tests.core.test_sweep import agree
+from tests.core.drawn.fleets import shuffled, snapshots
+from tests.core.drawn.reordered import reordered
+from tests.core.sweep.test_sweep import agree
 
 
 def as_if(waiting: PendingView, at: int, of: str) -> PendingView:

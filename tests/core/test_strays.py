@@ -12,9 +12,9 @@ from scheduler.core.reasons import ReasonCode, describe
 from scheduler.core.simulating.estimate import Basis, forecast
 from scheduler.core.waits import StraysView
 from tests.core.build import decide, job
-from tests.core.gated import behind
+from tests.core.drawn.gated import behind
+from tests.core.sweep.test_sweep import ALL, agree
 from tests.core.test_gathering import MISSING, fleet
-from tests.core.test_sweep import ALL, agree
 
 RUN = StraysView(count=2, cluster="north")
 

@@ -13,7 +13,7 @@ from scheduler.core.plan import Plan
 from scheduler.core.policy import Policy
 from scheduler.core.snapshot import SCHEMA, Snapshot
 from tests.core.build import job, node, queue, runs, snapshot
-from tests.core.fleets import snapshots
+from tests.core.drawn.fleets import snapshots
 
 OF = snapshot(
     nodes=[node("n1", gpus=2, cut=(("1g.10gb", 0, 1),))],

@@ -30,7 +30,7 @@ from scheduler.core.snapshot import (
 )
 from scheduler.core.units import WHOLE_DEVICE, Span, WorkloadId
 from tests.core.build import A30, BY_NAME, H100, T4, Quota, cpu_pods, job, node, pods
-from tests.core.fleets import shuffled
+from tests.core.drawn.fleets import shuffled
 from tests.core.reference import budgets, laws
 from tests.core.reference.told import told
 from tests.core.reference.tried import Case

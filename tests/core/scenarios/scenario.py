@@ -14,9 +14,9 @@ from scheduler.core.reasons import ReasonCode
 from scheduler.core.simulating.carried import resized
 from scheduler.core.snapshot import HoldingView, NodeView, PendingView, Snapshot
 from tests.core.build import Outcome, Quota, holds, job, node, runs
-from tests.core.elastic import grows, shrinks
-from tests.core.fleets import shuffled
-from tests.core.test_sweep import agree
+from tests.core.drawn.fleets import shuffled
+from tests.core.held.elastic import grows, shrinks
+from tests.core.sweep.test_sweep import agree
 
 FREE = Quota(0, borrow=None)
 """No nominal quota, and any amount of what others lend."""

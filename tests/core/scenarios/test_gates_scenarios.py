@@ -5,7 +5,7 @@ import pytest
 from scheduler.core.reasons import ReasonCode as Code
 from scheduler.core.waits import GateView
 from tests.core.build import AT, job, pods, queue, runs, snapshot
-from tests.core.gated import behind
+from tests.core.drawn.gated import behind
 from tests.core.scenarios.scenario import Scenario, check, nodes
 
 CASES = (

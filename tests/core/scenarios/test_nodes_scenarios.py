@@ -15,7 +15,7 @@ from tests.core.build import (
     runs,
     snapshot,
 )
-from tests.core.losing import counted
+from tests.core.drawn.losing import counted
 from tests.core.scenarios.scenario import Scenario, check, gpus, nodes, singles
 
 HEALTHY = node("n1", gpus=2)

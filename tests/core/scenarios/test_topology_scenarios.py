@@ -5,8 +5,8 @@ import pytest
 from scheduler.core.reasons import ReasonCode as Code
 from scheduler.core.snapshot import NodeView, PendingView, Snapshot
 from tests.core.build import cluster, job, node, pods, queue, runs, snapshot
+from tests.core.drawn.together import near, within
 from tests.core.scenarios.scenario import Scenario, check, gpus
-from tests.core.together import near, within
 
 ALL = [queue("a", h100=64)]
 RACKS = (
