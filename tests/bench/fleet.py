@@ -1,5 +1,6 @@
 """A large fleet, drawn from a seed: nodes of eight GPUs, a tree of queues, and work that waits."""
 
+from dataclasses import replace
 from random import Random
 
 from scheduler.core.snapshot import (
@@ -57,6 +58,19 @@ def fleet(*, pending: int, nodes: int, queues: int, seed: int = 1) -> Snapshot:
         pending=tuple(waiting(random, i, queues) for i in range(pending)),
         cohorts=_cohorts(random),
     )
+
+
+def with_limits(of: Snapshot, *, seed: int = 7) -> Snapshot:
+    """The same, with run-time limits of ten minutes to ten hours on a third of what waits, and
+    half of it submitted within the last half hour."""
+    random = Random(seed)
+
+    def limited(pending: PendingView) -> PendingView:
+        limit_s = random.choice((600, 1200, 3600, 36_000)) if random.random() < 1 / 3 else None
+        waited_s = random.randrange(*((1, 1800) if random.random() < 0.5 else (1800, 40_000)))
+        return replace(pending, run_time_limit_s=limit_s, submitted_at=of.at - waited_s)
+
+    return replace(of, pending=tuple(map(limited, of.pending)))
 
 
 def waiting(random: Random, i: int, queues: int) -> PendingView:

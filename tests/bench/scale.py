@@ -27,7 +27,7 @@ from scheduler.core.plan import Admit, Plan
 from scheduler.core.policy import Policy
 from scheduler.core.snapshot import HeldView, HoldingView, PendingView, Snapshot
 from scheduler.core.units import ONE_MILLI, PlacementId
-from tests.bench.fleet import fleet, waiting
+from tests.bench.fleet import fleet, waiting, with_limits
 from tests.bench.report import RESULTS, Figures
 
 ALL = Policy(max_admits=10**9)
@@ -70,6 +70,7 @@ def _holding(pending: PendingView, admit: Admit, at: int) -> HoldingView:
         at,
         placements,
         at,
+        pending.run_time_limit_s,
         pod_sets=pending.pod_sets,
     )
 
@@ -129,19 +130,29 @@ def take(figures: Figures, *, pending: int, nodes: int, queues: int, runs: int) 
     if same != next_plan:
         raise SystemExit("the plan with a memory is not the one without")
     print(f"  the next cycle: {steady:.2f} s, {len(same.admits):,} start; anew: {anew:.2f} s")
-    guarded, made = timed(of, runs, policy=DEFAULTS)
-    before = running(of, made)
-    steady_guarded, _ = timed(later(before, queues), runs, after=before, policy=DEFAULTS)
+    guarded, steady_guarded = _by_defaults(of, queues, runs)
     print(f"  by the defaults of an installation: {guarded:.2f} s, next {steady_guarded:.2f} s")
+    limited, steady_limited = _by_defaults(with_limits(of), queues, runs)
+    print(f"  with limits and half of it new: {limited:.2f} s, next {steady_limited:.2f} s")
     name = f"{_short(pending)}_x_{_short(nodes)}"
     figures.add(f"full_cycle_{name}_s", seconds, "s")
     figures.add(f"full_cycle_{name}_defaults_s", guarded, "s")
     figures.add("steady_cycle_1pct_defaults_s", steady_guarded, "s")
+    figures.add(f"full_cycle_{name}_limits_s", limited, "s")
+    figures.add("steady_cycle_1pct_limits_s", steady_limited, "s")
     figures.add(f"full_cycle_{name}_decided_per_s", pending / seconds, "/s")
     figures.add(f"full_cycle_{name}_pods_per_s", pods / seconds, "/s")
     figures.add("steady_cycle_1pct_s", steady, "s")
     figures.add("steady_cycle_1pct_anew_s", anew, "s")
     figures.add(f"full_cycle_{name}_peak_mib", peak_mib, "MiB")
+
+
+def _by_defaults(of: Snapshot, queues: int, runs: int) -> tuple[float, float]:
+    """Seconds of the first and the next plan by the defaults of an installation."""
+    first, made = timed(of, runs, policy=DEFAULTS)
+    before = running(of, made)
+    steady, _ = timed(later(before, queues), runs, after=before, policy=DEFAULTS)
+    return first, steady
 
 
 def grow(figures: Figures) -> None:

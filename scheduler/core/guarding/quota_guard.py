@@ -159,9 +159,8 @@ class QuotaGuard:
             gone += (placement for placement in held.placements if placement not in stays)
             if stays:
                 runs.append(Run.of(held, stays, at=at))
-        for pending, admit in self._begun.admits:
-            if pending.project == project:
-                runs.append(Run.begun(pending, admit.places, at=at))
+        begun = self._begun.of(project)
+        runs += (Run.begun(pending, admit.places, at=at) for pending, admit in begun)
         return gone, sorted(runs, key=ORDER)
 
     def _would_have(self, pending: PendingView, option: Option) -> bool:
