@@ -18,6 +18,7 @@ from scheduler.core.quota.guarantees import (
     gives,
     guarantor,
     of_round,
+    tier,
     tier_of,
     tiers,
 )
@@ -142,7 +143,27 @@ def test_tiers_go_from_the_project_to_the_tenant_to_what_is_borrowed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("tier", "member"),
+    ("used", "project", "asked", "found"),
+    [
+        pytest.param({}, "a", 2, OWN, id="its own"),
+        pytest.param({}, "a", 3, 2, id="its department's"),
+        pytest.param({"a": 2}, "b", 2, 1, id="its tenant's"),
+        pytest.param({}, "a", 6, BORROWED, id="nobody's"),
+        pytest.param({}, "nobody", 1, BORROWED, id="of an unknown project"),
+    ],
+)
+def test_work_is_of_the_tier_of_who_guarantees_it(
+    used: Mapping[str, int], project: str, asked: int, found: int
+) -> None:
+    assert tier(book(used), project=ProjectId(project), needs=[(H100, 1000 * asked)]) == found
+
+
+def test_without_projects_there_is_nobody_above_them() -> None:
+    assert tiers(Book(cohorts=[], queues=[]).cohorts) == (OWN, BORROWED)
+
+
+@pytest.mark.parametrize(
+    ("number", "member"),
     [
         (OWN, "project a"),
         (3, "project a"),
@@ -151,9 +172,9 @@ def test_tiers_go_from_the_project_to_the_tenant_to_what_is_borrowed() -> None:
         (BORROWED, "the fleet"),
     ],
 )
-def test_who_of_those_above_a_project_is_of_a_round(tier: int, member: str) -> None:
+def test_who_of_those_above_a_project_is_of_a_round(number: int, member: str) -> None:
     cohorts = book({}).cohorts
-    found = of_round(tier, cohorts=cohorts, project=ProjectId("a"))
+    found = of_round(number, cohorts=cohorts, project=ProjectId("a"))
     assert cohorts.names[found] == member
 
 
