@@ -42,7 +42,8 @@ ERRANDS = (
 
 
 def walk(base_url: str) -> None:
-    """All of it. Raises AssertionError where a page does not show what it should."""
+    """All of it. Raises AssertionError where a page does not show what it should in time."""
+    expect.set_options(timeout=WITHIN_MS)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=shutil.which("chromium") or shutil.which("chromium-browser"),
@@ -104,16 +105,16 @@ def submit(page: Page, errand: Errand) -> None:
 
 def follow(page: Page, errand: Errand) -> None:
     heading = page.get_by_role("heading", name=errand.name)
-    expect(heading).to_contain_text(re.compile("Running|Succeeded"), timeout=WITHIN_MS)
+    expect(heading).to_contain_text(re.compile("Running|Succeeded"))
     expect(page.locator("main")).to_contain_text(errand.where)
     print(f"{errand.name} runs")
-    expect(heading).to_contain_text("Succeeded", timeout=WITHIN_MS)
+    expect(heading).to_contain_text("Succeeded")
     print(f"{errand.name} has succeeded")
 
 
 def see_spend(page: Page, errand: Errand) -> None:
     page.goto("/spend")
-    expect(page.locator("main")).to_contain_text(errand.flavor, timeout=WITHIN_MS)
+    expect(page.locator("main")).to_contain_text(errand.flavor)
     expect(page.locator("main")).to_contain_text(errand.project)
     print(f"{errand.user} sees {errand.flavor} under Spend")
 
