@@ -61,8 +61,8 @@ def fleet(*, pending: int, nodes: int, queues: int, seed: int = 1) -> Snapshot:
 
 
 def with_limits(of: Snapshot, *, seed: int = 7) -> Snapshot:
-    """The same, with run-time limits of ten minutes to ten hours on a third of what waits, and
-    half of it submitted within the last half hour."""
+    """The same, with run-time limits of ten minutes to ten hours on a third of what waits; half of
+    it submitted within the guard's half hour, and half up to eleven hours ago."""
     random = Random(seed)
 
     def limited(pending: PendingView) -> PendingView:

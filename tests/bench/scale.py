@@ -72,6 +72,7 @@ def _holding(pending: PendingView, admit: Admit, at: int) -> HoldingView:
         at,
         pending.run_time_limit_s,
         pod_sets=pending.pod_sets,
+        ahead_of=admit.ahead_of,
     )
 
 
@@ -148,7 +149,7 @@ def take(figures: Figures, *, pending: int, nodes: int, queues: int, runs: int) 
 
 
 def _by_defaults(of: Snapshot, queues: int, runs: int) -> tuple[float, float]:
-    """Seconds of the first and the next plan by the defaults of an installation."""
+    """Seconds of the first and the next plan by DEFAULTS."""
     first, made = timed(of, runs, policy=DEFAULTS)
     before = running(of, made)
     steady, _ = timed(later(before, queues), runs, after=before, policy=DEFAULTS)

@@ -191,18 +191,18 @@ def test_the_folder_of_a_dead_process_is_swept_and_that_of_a_live_one_is_not() -
 def test_a_folder_swept_between_the_making_of_its_lock_and_the_taking_is_made_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    flock, swept = fcntl.flock, list[Path]()
+    flock, swept, kind = fcntl.flock, list[Path](), f"race{os.getpid()}"
 
     def after_another_start(handle: int, how: int) -> None:
         monkeypatch.setattr(fcntl, "flock", flock)
-        swept.extend(place.short_base(server_account()).glob("berth-racetest-*"))
-        other, lock = place.temporary("racetest", server_account())
+        swept.extend(place.short_base(server_account()).glob(f"berth-{kind}-*"))
+        other, lock = place.temporary(kind, server_account())
         shutil.rmtree(other)
         os.close(lock)
         flock(handle, how)
 
     monkeypatch.setattr(fcntl, "flock", after_another_start)
-    folder, lock = place.temporary("racetest", server_account())
+    folder, lock = place.temporary(kind, server_account())
     assert folder.is_dir()
     assert len(swept) == 1
     assert not swept[0].exists()

@@ -163,7 +163,7 @@ def test_without_projects_there_is_nobody_above_them() -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "member"),
+    ("of_tier", "member"),
     [
         (OWN, "project a"),
         (3, "project a"),
@@ -172,9 +172,9 @@ def test_without_projects_there_is_nobody_above_them() -> None:
         (BORROWED, "the fleet"),
     ],
 )
-def test_who_of_those_above_a_project_is_of_a_round(number: int, member: str) -> None:
+def test_who_of_those_above_a_project_is_of_a_round(of_tier: int, member: str) -> None:
     cohorts = book({}).cohorts
-    found = of_round(number, cohorts=cohorts, project=ProjectId("a"))
+    found = of_round(of_tier, cohorts=cohorts, project=ProjectId("a"))
     assert cohorts.names[found] == member
 
 
