@@ -75,15 +75,12 @@ def claim(folder: Path) -> int | None:
     with the process, so nothing stale can block a later start.
     """
     handle = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    try:
+    with contextlib.suppress(BlockingIOError):
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(handle)
-        return None
-    if os.fstat(handle).st_nlink == 0:  # the lock of a file that is no longer there is no one's
-        os.close(handle)
-        return None
-    return handle
+        if os.fstat(handle).st_nlink:  # the lock of a file that is no longer there is no one's
+            return handle
+    os.close(handle)
+    return None
 
 
 def temporary(kind: str, account: Account | None) -> tuple[Path, int]:

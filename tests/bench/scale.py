@@ -23,10 +23,11 @@ from random import Random
 
 from scheduler.core.cycle import plan
 from scheduler.core.memory import Memory
-from scheduler.core.plan import Admit, Plan
+from scheduler.core.plan import Plan
 from scheduler.core.policy import Policy
-from scheduler.core.snapshot import HeldView, HoldingView, PendingView, Snapshot
-from scheduler.core.units import ONE_MILLI, PlacementId
+from scheduler.core.simulating.carried import started_by
+from scheduler.core.snapshot import Snapshot
+from scheduler.core.units import ONE_MILLI
 from tests.bench.fleet import fleet, waiting, with_limits
 from tests.bench.report import RESULTS, Figures
 
@@ -41,39 +42,10 @@ PART = 100
 def running(of: Snapshot, made: Plan) -> Snapshot:
     """The plan carried out."""
     asked = {pending.id: pending for pending in of.pending}
-    holding = tuple(_holding(asked[admit.workload], admit, of.at) for admit in made.admits)
+    holding = tuple(started_by(admit, asked[admit.workload], at=of.at) for admit in made.admits)
     waits = made.reasons()
     left = tuple(pending for pending in of.pending if pending.id in waits)
     return replace(of, pending=left, holding=(*of.holding, *holding))
-
-
-def _holding(pending: PendingView, admit: Admit, at: int) -> HoldingView:
-    placements = tuple(
-        HeldView(
-            PlacementId(f"{admit.workload}/{place.rank}"),
-            place.pod_set,
-            place.node,
-            place.flavor,
-            place.amount_milli,
-            place.cpu_milli,
-            place.memory_mib,
-            place.spans,
-        )
-        for place in admit.places
-    )
-    return HoldingView(
-        pending.id,
-        pending.project,
-        admit.cluster,
-        pending.priority,
-        pending.preemptible,
-        at,
-        placements,
-        at,
-        pending.run_time_limit_s,
-        pod_sets=pending.pod_sets,
-        ahead_of=admit.ahead_of,
-    )
 
 
 def later(of: Snapshot, queues: int, *, seed: int = 2) -> Snapshot:
