@@ -8,6 +8,7 @@ fleet, pia approves for it.
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from django.db.backends.postgresql.operations import DatabaseOperations
 from rest_framework.test import APIClient
 
 from clusters.models import Imprint
+from controlplane.portal import signed_in
 from scheduler.selectors import load
 from tenants.models import Project, Role, Tenant, User, UserSession
 from tests import factories
@@ -70,6 +72,13 @@ def django_db_setup(django_db_setup: None) -> None:
 def one_moment(monkeypatch: pytest.MonkeyPatch) -> None:
     """A test that is one transaction sees one moment as it is: none can begin inside it."""
     monkeypatch.setattr(load, "frozen", nullcontext)
+
+
+@pytest.fixture
+def seen_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first request of each session tells it as seen; none does later, however long the test
+    takes: what a request costs does not depend on the minute it falls in."""
+    monkeypatch.setattr(signed_in, "_EVERY", timedelta(days=1))
 
 
 @pytest.fixture

@@ -23,6 +23,7 @@ from tests.conftest import Cast
 
 FILE = Path(__file__).parents[1] / "query_counts.json"
 WRITE = "BERTH_WRITE_QUERY_COUNTS"
+pytestmark = pytest.mark.usefixtures("seen_once")
 _NOT_COUNTED = ("SAVEPOINT", "RELEASE SAVEPOINT", "ROLLBACK TO SAVEPOINT")
 _WHO = {
     "POST /api/v1/tenants/<uuid:id>/parent": "fleet owner",

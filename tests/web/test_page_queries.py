@@ -5,7 +5,6 @@ After a change that is meant: BERTH_WRITE_QUERY_COUNTS=1 pytest tests/web/test_p
 
 import json
 import os
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,6 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from controlplane.kernel import clock
-from controlplane.portal import signed_in
 from tests.browser import scene
 from tests.web import lively_pages
 from tests.web.conftest import HTMX
@@ -33,9 +31,8 @@ def counted(client: Client, url: str, **headers: str) -> int:
 
 
 @pytest.mark.django_db
-@pytest.mark.usefixtures("one_moment")
-def test_pages_cost_what_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(signed_in, "_EVERY", timedelta(days=1))  # told as seen by the first page
+@pytest.mark.usefixtures("one_moment", "seen_once")
+def test_pages_cost_what_is_written() -> None:
     shown = scene.build(at=clock.now())
     found = {}
     for who, pages in lively_pages.by_person(shown).items():
