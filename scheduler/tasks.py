@@ -15,22 +15,17 @@ from clusters import registry
 from clusters.models import Cluster, ClusterState
 from clusters.services import clusters, exposing, exposures, probes, probing, restoring
 from controlplane.kernel import clock, hints
-from scheduler.loop import (
-    checks,
-    collect,
-    confine,
-    inspect,
-    node_asks,
-    own_recuts,
-    recuts,
-    requeue,
-    run,
-    starts,
-)
-from scheduler.loop import dispatch as dispatcher
-from scheduler.loop import forecast as forecaster
-from scheduler.loop import measure as measuring
-from scheduler.loop import meter as metering
+from scheduler.loop import run
+from scheduler.loop.checking import checks
+from scheduler.loop.dispatching import collect, confine
+from scheduler.loop.dispatching import dispatch as dispatcher
+from scheduler.loop.measuring import measure as measuring
+from scheduler.loop.measuring import meter as metering
+from scheduler.loop.observing import requeue, starts
+from scheduler.loop.recording import forecast as forecaster
+from scheduler.loop.recutting import own_recuts, recuts
+from scheduler.loop.scaling import node_asks
+from scheduler.loop.watching import inspect
 from scheduler.models import Attempt, Confinement, Operation
 from scheduler.services import inspections, telling, wishes
 

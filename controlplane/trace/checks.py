@@ -12,8 +12,8 @@ from clusters.port import PodReport
 from controlplane.trace import facts
 from controlplane.trace.fleet import CLUSTER
 from controlplane.trace.reading import NodeRow, PodRow
-from scheduler.loop.invariants import violations
-from scheduler.loop.rules import told
+from scheduler.loop.checking.invariants import violations
+from scheduler.loop.checking.rules import told
 from scheduler.selectors.fleet import rows
 
 SHARED = "nvidia.com/gpu.shared"  # thousandths of a device, as the CSV's nodes offer them

@@ -1,6 +1,6 @@
 """Why pods fail, in classes, and which failures are tried again. Pure.
 
-What must not live here: what follows for a workload's state (`loop/progress`).
+What must not live here: what follows for a workload's state (`loop/observing/progress`).
 """
 
 from collections.abc import Iterable, Mapping, Sequence

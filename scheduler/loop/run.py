@@ -22,22 +22,14 @@ from scheduler.core.memory import Memory
 from scheduler.core.plan import Plan
 from scheduler.core.policy import Policy
 from scheduler.core.snapshot import Snapshot
-from scheduler.loop import (
-    defrag,
-    dependencies,
-    drain,
-    enforcement,
-    faults,
-    gates,
-    idle,
-    inputs,
-    kept,
-    resize,
-    retention,
-)
 from scheduler.loop import lease as leases
-from scheduler.loop.apply import Outcome, apply
+from scheduler.loop import retention
+from scheduler.loop.applying import enforcement, resize
+from scheduler.loop.applying.apply import Outcome, apply
+from scheduler.loop.measuring import idle
 from scheduler.loop.pace import Pace
+from scheduler.loop.preparing import defrag, dependencies, drain, gates
+from scheduler.loop.recording import faults, inputs, kept
 from scheduler.models import CycleRecord
 from scheduler.selectors import budgets, checks, due
 from scheduler.selectors import policy as policies

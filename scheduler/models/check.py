@@ -9,8 +9,8 @@ class InvariantCheck(Row):
     """One search of the base rows for what breaks the rules. The newest one decides.
 
     `at` is when it began; `violations` are sentences for people, [] when all holds. By `keys` the
-    next check knows what was found (`loop/rules`); more than MOST of them are not all of it.
-    `accepted_at` is when an operator said that admission goes on in spite of them.
+    next check knows what was found (`loop/checking/rules`); more than MOST of them are not all of
+    it. `accepted_at` is when an operator said that admission goes on in spite of them.
     """
 
     at = models.DateTimeField()

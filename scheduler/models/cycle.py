@@ -44,7 +44,8 @@ class CycleRecord(Row):
 
 
 class CycleInput(models.Model):
-    """What a cycle was planned from (`loop/inputs`), compressed by zlib. It goes with its record.
+    """What a cycle was planned from (`loop/recording/inputs`), compressed by zlib. It goes with
+    its record.
 
     `start_byte` counts the bytes of all payloads before it, since the first. `digest` is that of
     the plan and `schema` that of the snapshot; "" and 0 of what an older version stored. What was

@@ -11,8 +11,8 @@ class Defragmentation(Row):
     """Carried out once, by the first cycle in [starts_at, ends_at) that finds no moves under way.
 
     It may lose `budget_s` seconds of a GPU. `ended_at` is when it was carried out, missed or
-    called off, or has failed, and `outcome` says what became of it (see `loop/defrag`), {} that
-    nothing was done.
+    called off, or has failed, and `outcome` says what became of it (see `loop/preparing/defrag`),
+    {} that nothing was done.
     """
 
     cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="+")

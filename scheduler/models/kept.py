@@ -10,7 +10,7 @@ from scheduler.models.workload import Workload
 class KeptRoom(Row):
     """Of one workload: `idle_milli` thousandths of devices stood free and kept for it as of the
     cycle at `counted_at`, 0 once nothing is; `idle_milli_s` sums that up over all cycles before,
-    in thousandths of a device times seconds. `loop/kept` says what is counted."""
+    in thousandths of a device times seconds. `loop/recording/kept` says what is counted."""
 
     workload = models.OneToOneField(Workload, on_delete=models.PROTECT, related_name="kept_room")
     counted_at = models.DateTimeField()

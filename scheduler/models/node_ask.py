@@ -23,11 +23,12 @@ ENDED = (AskState.GIVEN, AskState.WITHDRAWN, AskState.LATE, AskState.FAILED)
 
 
 class NodeAsk(Row):
-    """Nodes of a pool, asked for one workload; the loop alone moves it on (`loop/node_asks`).
+    """Nodes of a pool, asked for one workload; the loop alone moves it on
+    (`loop/scaling/node_asks`).
 
     `nodes` has for each what the workload takes there (`core.simulating.needs`). For each there is
     a placeholder pod; or, where it was asked on `terms` (`NodePool.terms`, as they were then), for
-    all of them one request (`loop/node_ask_ways`). `came` are the names of the nodes that count
+    all of them one request (`loop/scaling/ways`). `came` are the names of the nodes that count
     as the answer. `error` is why the cluster did not take all of it at the last try, "" where it
     did; of one that FAILED, why. `queued` is whether the autoscaler has accepted the request.
     From CLOSING on `outcome` is how it ends; then nothing of it is there.

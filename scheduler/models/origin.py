@@ -14,7 +14,7 @@ class Origin(Row):
     """What a workload was made of: an object of a cluster, "" for pods that nobody controls.
 
     `key` says which pods are its: those of one owner, of one gang by their own word, or one pod.
-    Of those that have not ended each has another; `loop.catching` sees to it.
+    Of those that have not ended each has another; `loop/catching/catch` sees to it.
     """
 
     workload = models.OneToOneField(Workload, on_delete=models.CASCADE, related_name="origin")

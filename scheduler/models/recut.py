@@ -35,7 +35,8 @@ BEGUN = tuple(state for state in RecutState if state not in (*ENDED, RecutState.
 
 
 class Recut(Row):
-    """One recut of a node, from its plan to its end; the loop alone moves it on (`loop/recuts`).
+    """One recut of a node, from its plan to its end; the loop alone moves it on
+    (`loop/recutting/recuts`).
 
     `wanted` and `before` have, for each device, how many slices of which profile, {} for a whole
     one. `config` and `config_before` are the names under which the cluster's MIG managers know

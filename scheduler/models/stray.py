@@ -10,11 +10,11 @@ from scheduler.models.workload import Workload
 class Stray(Row):
     """One such pod that runs, from the list in which it was found until it has ended; of a known
     workload until it is gone or has failed, for what has succeeded is not run again
-    (`loop.adopting`).
+    (`loop/adopting/adopt`).
 
     `workload` is whose it is by its labels, name and namespace, and waits meanwhile; None where
-    the database has no such workload, or the pod is not believed (`loop.unknown`). `why` says why
-    it was not adopted.
+    the database has no such workload, or the pod is not believed (`loop/adopting/unknown`). `why`
+    says why it was not adopted.
     """
 
     cluster = models.ForeignKey(

@@ -1,6 +1,6 @@
 """Work that leaves all its devices unused, with the limit that holds for it.
 
-What must not live here: what follows of it (`loop/idle`).
+What must not live here: what follows of it (`loop/measuring/idle`).
 """
 
 from collections.abc import Sequence

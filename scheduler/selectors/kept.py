@@ -1,5 +1,5 @@
 """What keeping room for work that has waited long left idle, as the loop has counted it
-(`loop/kept`)."""
+(`loop/recording/kept`)."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta

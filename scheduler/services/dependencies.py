@@ -1,5 +1,5 @@
 """What work waits for besides capacity: whether that can be, and its rows. What is settled of it,
-and what follows, is `loop/dependencies`."""
+and what follows, is `loop/preparing/dependencies`."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from uuid import UUID

@@ -1,5 +1,5 @@
 """Gates of what is submitted, and the word of who opens or refuses one. Those past their deadline
-are `loop/gates`'s."""
+are `loop/preparing/gates`'s."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta

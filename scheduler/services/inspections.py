@@ -1,7 +1,7 @@
 """Inspections of pods: asked for by who sees the workload, made up for where a message got lost,
 forgotten soon.
 
-What must not live here: carrying one out (loop/inspect.py).
+What must not live here: carrying one out (loop/watching/inspect.py).
 """
 
 from collections.abc import Mapping, Sequence

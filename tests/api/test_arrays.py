@@ -9,7 +9,7 @@ from rest_framework.test import APIClient
 from clusters.models import Flavor
 from controlplane.kernel.ids import uuid7
 from scheduler.core.lifecycle import State
-from scheduler.loop import dependencies
+from scheduler.loop.preparing import dependencies
 from scheduler.models import Dependency, Workload, WorkloadArray
 from tenants.models import User
 from tests import factories

@@ -11,8 +11,8 @@ from rest_framework.test import APIClient
 from clusters.models import Node
 from controlplane.audit.models import AuditEvent
 from scheduler.core.lifecycle import State
-from scheduler.loop.claims import Pod
-from scheduler.loop.requests import pod_request
+from scheduler.loop.pods.claims import Pod
+from scheduler.loop.pods.requests import pod_request
 from scheduler.models import Operation, OperationKind, Workload
 from scheduler.selectors import asked
 from scheduler.web.submission import RENDEZVOUS

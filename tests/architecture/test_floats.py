@@ -9,7 +9,8 @@ from tests.architecture.source import name_of, nodes, place
 
 FOLDERS = ("scheduler/core", "tenants/models", "tenants/services", "tenants/selectors")
 MODULES = frozenset({
-    "scheduler/loop/meter.py", "scheduler/selectors/accrual.py", "scheduler/selectors/budgets.py",
+    "scheduler/loop/measuring/meter.py", "scheduler/selectors/accrual.py",
+    "scheduler/selectors/budgets.py",
 })  # fmt: skip
 MAY = {
     "scheduler/core/laws/budgets.py": "a fraction told in words",
@@ -17,7 +18,7 @@ MAY = {
     "scheduler/core/node/prices.py": "quotients of Fractions",
     "scheduler/core/reasons.py": "memory told in words",
     "scheduler/core/wording.py": "memory told in words",
-    "scheduler/loop/meter.py": "how fast the demo's clock goes",
+    "scheduler/loop/measuring/meter.py": "how fast the demo's clock goes",
     "scheduler/selectors/accrual.py": "a quotient of a Decimal",
     "scheduler/selectors/budgets.py": "a moment of the future",
     "tenants/selectors/past.py": "weights of past days, rounded to integers before any is used",

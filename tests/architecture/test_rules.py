@@ -18,9 +18,9 @@ TRANSITION = "scheduler/services/transition.py"
 BROAD_EXCEPTS = {
     "clusters/services/probing.py": "a failure of Berth's own is logged, and ends the probe",
     "controlplane/kernel/hints.py": "a hint is only latency: no fault of the broker counts",
-    "scheduler/loop/catching.py": "a group that breaks is logged and refused; the others go on",
-    "scheduler/loop/defrag.py": "one that fails is told and ended; the cycle after it goes on",
-    "scheduler/loop/readers.py": "the edge of a reading thread; the writer raises it again",
+    "scheduler/loop/catching/catch.py": "a group that breaks is logged, refused; the others go on",
+    "scheduler/loop/preparing/defrag.py": "one that fails is told, ended; the cycle goes on",
+    "scheduler/loop/watching/readers.py": "the edge of a reading thread; the writer raises it",
     "tenants/services/apart.py": "a row that fails is logged, and due again; the others go on",
 }
 # Where a query's keyword comes from a variable.

@@ -100,8 +100,8 @@ def _verdict() -> int:
     """0 when every promise was kept and the cluster's own pods hold what ours say."""
     from clusters import registry  # needs the apps, as these do
     from controlplane.trace.checks import SHARED
-    from scheduler.loop.invariants import violations
-    from scheduler.loop.rules import told
+    from scheduler.loop.checking.invariants import violations
+    from scheduler.loop.checking.rules import told
 
     problems = list(told(violations()))
     held = sum(

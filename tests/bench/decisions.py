@@ -15,7 +15,8 @@ from clusters.models import Device, Flavor
 from controlplane.trace import usage
 from scheduler.core.cycle import plan
 from scheduler.core.policy import Policy
-from scheduler.loop import apply, lease
+from scheduler.loop import lease
+from scheduler.loop.applying import apply
 from scheduler.models import PodSet, PodSetFlavor, Workload
 from scheduler.selectors.load import load
 from tenants.models import Project, User

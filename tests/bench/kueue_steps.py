@@ -86,8 +86,8 @@ def _all_over() -> bool:
 
 def _verdict() -> int:
     """0 when all have succeeded and every promise was kept."""
-    from scheduler.loop.invariants import violations  # needs the apps
-    from scheduler.loop.rules import told
+    from scheduler.loop.checking.invariants import violations  # needs the apps
+    from scheduler.loop.checking.rules import told
 
     problems = list(told(violations()))
     states = dict(rows("SELECT state, count(*) FROM scheduler_workload GROUP BY state"))

@@ -31,10 +31,10 @@ from clusters.port import NVIDIA_GPU, PodRequest
 from clusters.services import inventory
 from controlplane.kernel import clock
 from scheduler.core.lifecycle import State
-from scheduler.loop.calls import THREADS
-from scheduler.loop.dispatch import dispatch
-from scheduler.loop.hardware import arrange
+from scheduler.loop.dispatching.calls import THREADS
+from scheduler.loop.dispatching.dispatch import dispatch
 from scheduler.loop.run import run_cycle
+from scheduler.loop.watching.hardware import arrange
 from scheduler.models import Placement, Workload
 from tests import factories
 from tests.bench.decisions import waiting

@@ -10,7 +10,7 @@ from clusters.models import Cluster, ClusterProbe
 from clusters.services import inventory
 from controlplane.kernel import clock
 from scheduler import tasks
-from scheduler.loop.hardware import arrange
+from scheduler.loop.watching.hardware import arrange
 from tests.browser.conftest import SignIn
 from tests.browser.scene import Scene
 from tests.browser.test_every_page import NARROW, WIDE, overflow

@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 
 from controlplane.kernel.clock import now
 from scheduler.core.lifecycle import State
-from scheduler.loop import confine
+from scheduler.loop.dispatching import confine
 from scheduler.models import Workload
 from tenants.models import Member, Quota, Role, User
 from tenants.services import grants

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from scheduler.loop import dependencies
+from scheduler.loop.preparing import dependencies
 from scheduler.models import Dependency, Workload, WorkloadArray
 from tests import factories
 from tests.cli.conftest import Berth

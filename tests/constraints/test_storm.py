@@ -18,7 +18,8 @@ from clusters.models import Flavor
 from controlplane.kernel import clock
 from controlplane.kernel.errors import Conflict, Invalid
 from scheduler.core.lifecycle import State
-from scheduler.loop import invariants, rules, run
+from scheduler.loop import run
+from scheduler.loop.checking import invariants, rules
 from scheduler.models import Workload
 from scheduler.selectors import fleet
 from scheduler.services import workloads

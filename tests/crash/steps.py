@@ -26,11 +26,12 @@ from clusters.services import inventory
 from controlplane.kernel import clock
 from controlplane.kernel.errors import Conflict
 from scheduler import tasks
-from scheduler.loop import foreign, node_asks, readers
-from scheduler.loop import meter as metering
-from scheduler.loop import observe as observing
-from scheduler.loop import recuts as recutting
-from scheduler.loop.watch import Watch
+from scheduler.loop.measuring import meter as metering
+from scheduler.loop.observing import observe as observing
+from scheduler.loop.recutting import recuts as recutting
+from scheduler.loop.scaling import node_asks
+from scheduler.loop.watching import foreign, readers
+from scheduler.loop.watching.watch import Watch
 from scheduler.management.commands import watch_clusters
 from scheduler.services import workloads
 from tenants import access

@@ -9,7 +9,7 @@ from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
 
 from controlplane.kernel import clock
 from scheduler.core.lifecycle import State
-from scheduler.loop import meter
+from scheduler.loop.measuring import meter
 from scheduler.models import Placement
 from scheduler.services import workloads
 from tenants.models import UsageInterval

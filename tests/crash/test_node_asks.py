@@ -8,7 +8,8 @@ from clusters.models import NodePool
 from clusters.services import autoscaling, clusters, declared_pools, inventory
 from clusters.services.declared_pools import Declared
 from controlplane.kernel.clock import now
-from scheduler.loop import hardware, node_asks
+from scheduler.loop.scaling import node_asks
+from scheduler.loop.watching import hardware
 from scheduler.models import AskState, NodeAsk
 from scheduler.services import workloads
 from tests.crash.conftest import Scene

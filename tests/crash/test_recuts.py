@@ -11,7 +11,7 @@ from clusters.port import NodeReport
 from controlplane.audit.models import AuditEvent
 from controlplane.kernel.clock import now
 from scheduler.core.lifecycle import State
-from scheduler.loop import recuts as loop
+from scheduler.loop.recutting import recuts as loop
 from scheduler.models import Operation, OperationKind, Placement, Recut, RecutMode
 from scheduler.services import recuts, workloads
 from scheduler.services.specs import WorkloadSpec

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from clusters.port import PodReport
 from scheduler.core.lifecycle import TERMINAL
-from scheduler.loop import invariants, rules
+from scheduler.loop.checking import invariants, rules
 from scheduler.models import Placement, PlacementSpan, Workload
 from tenants.models import Charge, Quota, UsageInterval
 from tests.crash.diary import Diary

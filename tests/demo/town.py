@@ -19,8 +19,11 @@ from controlplane.demo.processes import CLUSTERS
 from scheduler.core.cycle import plan
 from scheduler.core.lifecycle import TERMINAL, State
 from scheduler.core.policy import Policy
-from scheduler.loop import dispatch, hardware, lease, observe
-from scheduler.loop.apply import apply
+from scheduler.loop import lease
+from scheduler.loop.applying.apply import apply
+from scheduler.loop.dispatching import dispatch
+from scheduler.loop.observing import observe
+from scheduler.loop.watching import hardware
 from scheduler.models import Workload
 from scheduler.selectors.load import load_here
 from tests.factories import AT

@@ -26,7 +26,12 @@ from clusters.port import Change
 from controlplane.kernel import clock
 from controlplane.kernel.errors import Conflict
 from scheduler import tasks
-from scheduler.loop import catching, collect, readers, run, settle, strays, watch
+from scheduler.loop import run
+from scheduler.loop.adopting import strays
+from scheduler.loop.catching import catch
+from scheduler.loop.dispatching import collect
+from scheduler.loop.observing import settle
+from scheduler.loop.watching import readers, watch
 from scheduler.management.commands import watch_clusters
 from scheduler.models import LIVE, Attempt, Confinement, Operation, Workload
 from scheduler.services import workloads
@@ -265,7 +270,7 @@ def short_times() -> Iterator[None]:
         patch.setattr(watch_clusters, "LONGEST_PAUSE_S", 0.5)
         patch.setattr(readers, "RELIST_S", 1.0)
         patch.setattr(readers, "CATCH_S", 0.5)
-        patch.setattr(catching, "AGAIN", timedelta(seconds=0.5))
+        patch.setattr(catch, "AGAIN", timedelta(seconds=0.5))
         patch.setattr(watch, "UNSCHEDULABLE_S", 1.0)
         patch.setattr(settle, "PAUSE", timedelta(seconds=0.2))
         patch.setattr(collect, "AGAIN_S", 1)

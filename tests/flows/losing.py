@@ -10,7 +10,8 @@ from clusters.models import Cluster
 from clusters.port import ClusterError, Fault
 from clusters.services import clusters
 from controlplane.kernel.clock import now
-from scheduler.loop import invariants, requeue, rules
+from scheduler.loop.checking import invariants, rules
+from scheduler.loop.observing import requeue
 from tests.flows.world import World, build
 from tests.kube.waiting import eventually
 from tests.simulation import simulation

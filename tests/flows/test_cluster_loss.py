@@ -9,7 +9,7 @@ from clusters.port import PodPhase
 from clusters.services import clusters
 from controlplane.kernel.clock import now
 from scheduler.core.lifecycle import State
-from scheduler.loop import requeue
+from scheduler.loop.observing import requeue
 from scheduler.models import Attempt, Operation, Placement, PlacementSpan, Workload, WorkloadEvent
 from scheduler.selectors import fleet
 from scheduler.services import workloads

@@ -8,7 +8,7 @@ import pytest
 from clusters.port import Change, PodPhase
 from controlplane.kernel.clock import now
 from scheduler.core.lifecycle import State
-from scheduler.loop import observe
+from scheduler.loop.observing import observe
 from scheduler.models import Placement, Workload
 from scheduler.services import workloads
 from tests.flows.world import World, spec

@@ -7,7 +7,8 @@ from clusters.port import PodPhase
 from controlplane.kernel.clock import now
 from scheduler.core.failures import Retries
 from scheduler.core.lifecycle import State
-from scheduler.loop import starts, watch
+from scheduler.loop.observing import starts
+from scheduler.loop.watching import watch
 from scheduler.models import Attempt, Placement, Workload, WorkloadEvent
 from scheduler.services import workloads
 from tests.flows.test_deleted import follow

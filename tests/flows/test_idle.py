@@ -8,7 +8,7 @@ import pytest
 from clusters.models import Cluster
 from controlplane.kernel.clock import now
 from scheduler.core.lifecycle import State
-from scheduler.loop import idle, measure
+from scheduler.loop.measuring import idle, measure
 from scheduler.models import Idleness, Workload
 from tenants.models import Project
 from tests.flows.world import World, spec

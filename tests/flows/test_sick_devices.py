@@ -7,7 +7,7 @@ from clusters.models import Device
 from clusters.port import PodPhase
 from controlplane.kernel.clock import now
 from scheduler.core.lifecycle import State
-from scheduler.loop import doubts
+from scheduler.loop.watching import doubts
 from scheduler.models import Attempt, Placement, Workload, WorkloadEvent
 from scheduler.services import workloads
 from tests.flows.world import World, spec

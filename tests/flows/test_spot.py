@@ -15,7 +15,7 @@ from controlplane.kernel.clock import now
 from controlplane.kernel.queues import QueueState
 from scheduler.core.failures import FailureClass
 from scheduler.core.lifecycle import State
-from scheduler.loop import checks
+from scheduler.loop.checking import checks
 from scheduler.models import Placement, Workload, WorkloadEvent
 from scheduler.services import workloads
 from scheduler.services.specs import WorkloadSpec

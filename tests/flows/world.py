@@ -18,7 +18,10 @@ from clusters.services import clusters, inventory
 from controlplane.kernel.clock import now
 from scheduler.core.failures import RETRIES, Retries
 from scheduler.core.lifecycle import State
-from scheduler.loop import collect, dispatch, hardware, observe, run
+from scheduler.loop import run
+from scheduler.loop.dispatching import collect, dispatch
+from scheduler.loop.observing import observe
+from scheduler.loop.watching import hardware
 from scheduler.models import Workload
 from scheduler.services import workloads
 from scheduler.services.specs import PodSetSpec, WorkloadSpec

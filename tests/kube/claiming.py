@@ -11,8 +11,8 @@ from clusters.adapters.kubernetes.client import Client
 from clusters.confinement import Confinement
 from clusters.parts import Part
 from controlplane.kernel.clock import now
-from scheduler.loop.hardware import Hardware
-from scheduler.loop.readers import SliceList
+from scheduler.loop.watching.hardware import Hardware
+from scheduler.loop.watching.readers import SliceList
 from scheduler.models import PlacementSpan, Workload
 from tenants.models import Project
 from tests.flows.world import furnish

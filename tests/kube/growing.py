@@ -9,7 +9,7 @@ from clusters.adapters.kubernetes.client import Client
 from clusters.parts import Part
 from clusters.services import autoscaling, clusters
 from controlplane.kernel.clock import now
-from scheduler.loop import node_asks
+from scheduler.loop.scaling import node_asks
 from scheduler.models import Workload
 from tenants.models import Project
 from tests.flows.world import Installation, furnish

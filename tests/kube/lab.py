@@ -10,7 +10,8 @@ from clusters.adapters.kubernetes.client import Client
 from clusters.confinement import Confinement
 from controlplane.kernel.clock import now
 from scheduler.core.lifecycle import State
-from scheduler.loop import catching, caught
+from scheduler.loop.catching import catch
+from scheduler.loop.pods import caught
 from scheduler.models import CaughtPod, Origin, Workload
 from tenants.models import Project
 from tests.flows.world import Installation, furnish, spec
@@ -58,7 +59,7 @@ class Lab(Installation):
         caught.listed(cluster_id=self.cluster.id, reports=pods, at=now())
         # What was refused is looked at again at once.
         CaughtPod.objects.update(asked_at=None)
-        catching.take_in(port=self.port, cluster=self.cluster, at=now())
+        catch.take_in(port=self.port, cluster=self.cluster, at=now())
 
     def turn(self) -> None:
         self.take_in()

@@ -9,7 +9,7 @@ from django.db.models import Sum
 
 from controlplane.kernel.clock import now
 from scheduler.core.lifecycle import State
-from scheduler.loop import watch
+from scheduler.loop.watching import watch
 from scheduler.models import CaughtPod, Origin, Placement, Workload
 from scheduler.services import workloads
 from tenants.models import Charge, UsageInterval

@@ -12,7 +12,7 @@ from clusters.adapters.kubernetes.adapter import KubernetesCluster
 from clusters.adapters.kubernetes.client import MERGE_PATCH, Client
 from controlplane.kernel.clock import now
 from scheduler.core.lifecycle import TERMINAL, State
-from scheduler.loop.dispatch import dispatch
+from scheduler.loop.dispatching.dispatch import dispatch
 from scheduler.models import Attempt, Workload
 from tests.crash.children import SHORT_S, Children
 from tests.crash.rounds import REPEATS

@@ -16,7 +16,7 @@ from clusters.services import clusters
 from controlplane.kernel.clock import now
 from scheduler import tasks
 from scheduler.core.lifecycle import State
-from scheduler.loop import dispatch
+from scheduler.loop.dispatching import dispatch
 from scheduler.management.commands.watch_clusters import follow
 from scheduler.models import Attempt, Placement, WorkloadEvent
 from tests.flows.losing import broken

@@ -11,10 +11,10 @@ from clusters.models import Cluster, Device, Flavor, FlavorKind
 from clusters.parts import Part
 from controlplane.kernel.clock import now
 from scheduler.core.lifecycle import State
-from scheduler.loop.claimed import Claimed
-from scheduler.loop.hardware import Hardware
-from scheduler.loop.published import Published
-from scheduler.loop.readers import SliceList
+from scheduler.loop.watching.claimed import Claimed
+from scheduler.loop.watching.hardware import Hardware
+from scheduler.loop.watching.published import Published
+from scheduler.loop.watching.readers import SliceList
 from scheduler.models import PlacementSpan, Workload
 from tenants.models import Project
 from tests.flows.world import Installation, furnish, spec

@@ -14,7 +14,7 @@ from clusters.services.autoscaling import Described
 from clusters.services.declared_pools import Declared
 from controlplane.kernel.clock import now
 from scheduler.core.lifecycle import State
-from scheduler.loop import node_asks
+from scheduler.loop.scaling import node_asks
 from scheduler.models import AskState, NodeAsk
 from scheduler.selectors.node_asks import of_waiting
 from scheduler.services import workloads

@@ -16,8 +16,8 @@ from clusters.port import NodeReport
 from controlplane.audit.models import AuditEvent
 from controlplane.kernel.clock import now
 from scheduler.core.lifecycle import State
-from scheduler.loop import recuts as loop
-from scheduler.loop.recut_steps import SETTLE
+from scheduler.loop.recutting import recuts as loop
+from scheduler.loop.recutting.steps import SETTLE
 from scheduler.models import Recut, WorkloadEvent
 from scheduler.services import recuts
 from tenants.models import Member, Project, Role, User

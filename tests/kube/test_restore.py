@@ -17,7 +17,7 @@ from clusters.port import PodPhase, PodReport
 from controlplane.kernel.clock import now
 from scheduler import tasks
 from scheduler.core.lifecycle import State
-from scheduler.loop import adopting
+from scheduler.loop.adopting import adopt
 from scheduler.models import Attempt, Placement, Stray, Workload
 from scheduler.services import workloads
 from tenants.models import UsageInterval
@@ -84,8 +84,8 @@ def test_an_old_dump_put_back_under_a_living_cluster_harms_nothing(
 ) -> None:
     monkeypatch.setattr("scheduler.loop.run.pace.wait", lambda: None)
     monkeypatch.setattr("scheduler.tasks.QUIET_S", 0)
-    monkeypatch.setattr("scheduler.loop.settle.PAUSE", timedelta())
-    monkeypatch.setattr(adopting, "AGAIN_S", 1.0)
+    monkeypatch.setattr("scheduler.loop.observing.settle.PAUSE", timedelta())
+    monkeypatch.setattr(adopt, "AGAIN_S", 1.0)
     store_credential(
         lab.cluster,
         server=control_plane.server,

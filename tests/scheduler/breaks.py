@@ -10,7 +10,7 @@ from django.db import connection
 from django.db.models import F
 
 from controlplane.audit.models import AuditEvent
-from scheduler.loop import meter
+from scheduler.loop.measuring import meter
 from scheduler.models import Attempt, Operation, Placement, PlacementSpan, Workload
 from tenants.models import Charge, Quota, TenantQuota, UsageInterval
 from tests import factories

@@ -5,7 +5,8 @@ from uuid import uuid4
 
 from clusters.caught import CaughtPod, OwnerRef, OwnerReport
 from clusters.port import PodPhase, PodReport
-from scheduler.loop import catching, caught
+from scheduler.loop.catching import catch
+from scheduler.loop.pods import caught
 from scheduler.models import CaughtPod as Row
 from scheduler.models import Workload
 from tests.factories import AT
@@ -43,7 +44,7 @@ def owns(stage: Stage, owner: OwnerRef = JOB, **sizes: int) -> None:
 def take_in(stage: Stage, *, at: Any = AT) -> None:  # Any: a moment
     """As the watch does."""
     caught.listed(cluster_id=stage.cluster.id, reports=stage.port.list_pods().items, at=at)
-    catching.take_in(port=stage.port, cluster=stage.cluster, at=at)
+    catch.take_in(port=stage.port, cluster=stage.cluster, at=at)
 
 
 def refusal(name: str) -> str:

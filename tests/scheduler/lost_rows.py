@@ -7,8 +7,9 @@ from uuid import uuid4
 
 from clusters.port import PodPhase, PodReport
 from scheduler.core.lifecycle import State
-from scheduler.loop import observe, unknown
-from scheduler.loop.adopting import Strays
+from scheduler.loop.adopting import unknown
+from scheduler.loop.adopting.adopt import Strays
+from scheduler.loop.observing import observe
 from scheduler.models import Workload
 from tests.factories import AT
 from tests.scheduler.stage import LATER, Stage

@@ -9,9 +9,9 @@ from clusters.models import Node
 from clusters.port import DeviceReport, NodeReport, PodPhase, PodReport
 from clusters.services import inventory
 from controlplane.audit.models import AuditEvent
-from scheduler.loop import recuts as loop
-from scheduler.loop.hardware import arrange
-from scheduler.loop.recut_steps import SETTLE
+from scheduler.loop.recutting import recuts as loop
+from scheduler.loop.recutting.steps import SETTLE
+from scheduler.loop.watching.hardware import arrange
 from scheduler.models import Recut, RecutMode
 from scheduler.services import recuts
 from tests.factories import AT

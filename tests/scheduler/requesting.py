@@ -11,7 +11,8 @@ from clusters.services import autoscaling, clusters, declared_pools, inventory
 from clusters.services.autoscaling import Described
 from clusters.services.declared_pools import Declared
 from controlplane.kernel.clock import now
-from scheduler.loop import hardware, node_asks
+from scheduler.loop.scaling import node_asks
+from scheduler.loop.watching import hardware
 from scheduler.models import NodeAsk, Workload
 from tests.flows.world import H100, World, build, spec
 from tests.simulation import simulation

@@ -17,8 +17,10 @@ from clusters.port import PodPhase, PodReport
 from scheduler.core.cycle import plan
 from scheduler.core.plan import Plan
 from scheduler.core.policy import Policy
-from scheduler.loop import dispatch, lease, observe
-from scheduler.loop.apply import Outcome, apply
+from scheduler.loop import lease
+from scheduler.loop.applying.apply import Outcome, apply
+from scheduler.loop.dispatching import dispatch
+from scheduler.loop.observing import observe
 from scheduler.models import Attempt, Placement, Workload
 from scheduler.selectors.load import Loaded, load_here
 from scheduler.services import workloads

@@ -14,7 +14,9 @@ from clusters.port import PodPhase
 from controlplane.kernel.ids import uuid7
 from scheduler.core.failures import Retries
 from scheduler.core.lifecycle import State
-from scheduler.loop import invariants, rules, starts, unknown
+from scheduler.loop.adopting import unknown
+from scheduler.loop.checking import invariants, rules
+from scheduler.loop.observing import starts
 from scheduler.models import Attempt, Operation, Placement, PlacementSpan, Stray, Workload
 from tenants.models import Quota
 from tests import factories

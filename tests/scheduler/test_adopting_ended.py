@@ -9,7 +9,7 @@ from clusters.models import Node
 from clusters.port import PodPhase
 from scheduler.core.failures import FailureClass, Retries
 from scheduler.core.lifecycle import State
-from scheduler.loop import invariants, rules
+from scheduler.loop.checking import invariants, rules
 from scheduler.models import Attempt, Placement, PlacementSpan, PodSet, Stray
 from tenants.models import Quota, UsageInterval
 from tests.factories import AT

@@ -3,7 +3,7 @@ installation's; whoever can elsewhere has no work of others ended, stopped or ke
 
 from clusters.port import PodPhase
 from scheduler.core.lifecycle import State
-from scheduler.loop import unknown
+from scheduler.loop.adopting import unknown
 from scheduler.models import Attempt, Placement, Stray, Workload
 from tests import factories
 from tests.scheduler.lost_rows import in_a_while, listed, runs, state

@@ -11,7 +11,8 @@ from scheduler.core.lifecycle import State
 from scheduler.core.plan import Hold, Plan
 from scheduler.core.reasons import Reason, ReasonCode
 from scheduler.core.units import WorkloadId
-from scheduler.loop import apply, holds, lease
+from scheduler.loop import lease
+from scheduler.loop.applying import apply, holds
 from scheduler.models import Attempt, Operation, Placement, PlacementSpan, Workload
 from tenants.models import Quota
 from tests import factories

@@ -12,8 +12,9 @@ from controlplane.kernel.ids import uuid7
 from scheduler.core.policy import Policy
 from scheduler.core.snapshot import TopologyView
 from scheduler.core.units import PodSetId, WorkloadId
-from scheduler.loop import claims, run
-from scheduler.loop.requests import pod_request
+from scheduler.loop import run
+from scheduler.loop.pods import claims
+from scheduler.loop.pods.requests import pod_request
 from scheduler.models import Operation, PodSetFlavor, Workload, WorkloadArray, WorkloadEvent
 from scheduler.selectors.load import load_here
 from scheduler.services import arrays

@@ -6,7 +6,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from scheduler.loop import meter
+from scheduler.loop.measuring import meter
 from scheduler.models import Placement, Workload
 from scheduler.selectors import budgets
 from scheduler.selectors.budgets import Standing

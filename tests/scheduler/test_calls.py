@@ -7,8 +7,8 @@ from concurrent.futures import Future
 import pytest
 
 from clusters.port import Fault
-from scheduler.loop import calls, dispatch
-from scheduler.loop.calls import threads
+from scheduler.loop.dispatching import calls, dispatch
+from scheduler.loop.dispatching.calls import threads
 from scheduler.models import Workload
 from tests.scheduler.stage import Stage
 

@@ -12,9 +12,11 @@ from clusters.models import FlavorKind, Node
 from clusters.port import Fault, PodPhase
 from clusters.published import DeviceClassReport, Selected
 from scheduler.core.lifecycle import State
-from scheduler.loop import catching, collect, strays
-from scheduler.loop.asking import Asks, Devices, Offers, Refused
-from scheduler.loop.reach import Reach
+from scheduler.loop.adopting import strays
+from scheduler.loop.catching import catch
+from scheduler.loop.catching.asking import Asks, Devices, Offers, Refused
+from scheduler.loop.dispatching import collect
+from scheduler.loop.dispatching.reach import Reach
 from scheduler.models import CaughtPod as Row
 from scheduler.models import Origin, Placement, Workload
 from tenants.models import Project
@@ -112,7 +114,7 @@ def test_a_cap_on_who_waits_is_kept_and_tried_again_later(stage: Stage) -> None:
     stage.cancel(other)
     take_in(stage)
     assert Workload.objects.count() == 1  # not so soon
-    take_in(stage, at=AT + catching.AGAIN)
+    take_in(stage, at=AT + catch.AGAIN)
     assert Workload.objects.count() == 2
 
 
@@ -122,7 +124,7 @@ def test_an_owner_that_can_not_be_asked_now_is_asked_again(stage: Stage) -> None
     stage.port.fails("owner", Fault.THROTTLED, times=1)
     take_in(stage)
     assert not Workload.objects.exists()
-    take_in(stage, at=AT + catching.AGAIN)
+    take_in(stage, at=AT + catch.AGAIN)
     assert Workload.objects.exists()
 
 
@@ -158,7 +160,7 @@ def test_a_pod_that_was_made_anew_meanwhile_takes_the_place_of_the_other(stage: 
     made(stage, "b")  # another of its name
     stage.dispatch()
     assert {pod.phase for pod in stage.port.pods.values()} == {PodPhase.GATED}
-    take_in(stage, at=AT + catching.AGAIN)
+    take_in(stage, at=AT + catch.AGAIN)
     stage.release_claims()
     stage.dispatch()
     work.refresh_from_db()
@@ -222,7 +224,7 @@ def test_further_pods_of_an_owner_are_other_work_once_the_first_has_ended(stage:
     take_in(stage)
     assert refusal("b") == "Job train has all its 1 pods; this is one more."
     stage.cancel(work)
-    take_in(stage, at=AT + catching.AGAIN)
+    take_in(stage, at=AT + catch.AGAIN)
     other = Workload.objects.exclude(id=work.id).get()
     assert Row.objects.filter(name="b", pod_set__workload=other).exists()
 

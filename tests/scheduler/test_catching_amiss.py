@@ -7,8 +7,9 @@ import pytest
 from clusters.caught import OwnerRef, OwnerReport
 from clusters.port import Fault, PodPhase
 from scheduler.core.lifecycle import State
-from scheduler.loop import calls, catching, vanished
-from scheduler.loop.retry import give_up
+from scheduler.loop.catching import catch, vanished
+from scheduler.loop.dispatching import calls
+from scheduler.loop.observing.retry import give_up
 from scheduler.models import CaughtPod as Row
 from scheduler.models import Placement, Workload
 from tests import factories
@@ -98,7 +99,7 @@ def test_parts_whose_long_names_begin_alike_are_told_apart(stage: Stage) -> None
 def test_what_is_refused_in_one_project_holds_up_no_other(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(catching, "MOST", 3)
+    monkeypatch.setattr(catch, "MOST", 3)
     for name in ("x0", "x1", "x2", "x3"):
         made(stage, name, owner=None, priority="top")
     take_in(stage)

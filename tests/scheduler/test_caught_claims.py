@@ -9,7 +9,7 @@ from clusters.models import Device, Node
 from clusters.port import Fault, PodPhase
 from clusters.published import OF_CLASS, DeviceClassReport, Pin, Selected
 from scheduler.core.lifecycle import State
-from scheduler.loop import catching
+from scheduler.loop.catching import catch
 from scheduler.models import CaughtPod as Row
 from scheduler.models import PlacementSpan, Workload
 from tests.factories import AT
@@ -146,7 +146,7 @@ def test_a_template_that_can_not_be_read_now_is_read_again(driven: Stage) -> Non
     claims(driven)
     take_in(driven)
     assert refusal("a") == "What it claims could not be read: template: forbidden"
-    take_in(driven, at=AT + catching.AGAIN)
+    take_in(driven, at=AT + catch.AGAIN)
     assert Workload.objects.exists()
 
 
@@ -168,7 +168,7 @@ def test_while_classes_can_not_be_read_any_resource_may_be_of_devices(driven: St
     take_in(driven)
     unread = "The device classes of north could not be read: classes: forbidden."
     assert refusal("a").endswith(unread)
-    take_in(driven, at=AT + catching.AGAIN)  # it stands for no device
+    take_in(driven, at=AT + catch.AGAIN)  # it stands for no device
     assert Workload.objects.exists()
 
 
@@ -190,7 +190,7 @@ def test_a_cluster_that_is_away_when_its_classes_are_asked_is_asked_for_nothing_
     claims(driven)
     take_in(driven)
     assert refusal("a") == "What it claims could not be read: classes: unreachable"
-    take_in(driven, at=AT + catching.AGAIN)
+    take_in(driven, at=AT + catch.AGAIN)
     assert Workload.objects.exists()
 
 
@@ -203,5 +203,5 @@ def test_a_cluster_that_is_away_is_asked_for_one_template(driven: Stage) -> None
     assert {refusal(name) for name in "abc"} == {
         "What it claims could not be read: template: unreachable"
     }
-    take_in(driven, at=AT + catching.AGAIN)
+    take_in(driven, at=AT + catch.AGAIN)
     assert Workload.objects.count() == 3

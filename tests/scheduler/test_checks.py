@@ -18,9 +18,11 @@ from clusters.port import PodPhase
 from controlplane.audit.models import AuditEvent
 from controlplane.kernel.errors import Conflict
 from scheduler import tasks
-from scheduler.loop import checks, invariants, meter, rules, run
-from scheduler.loop.promises import RULES
-from scheduler.loop.rules import Rule, told
+from scheduler.loop import run
+from scheduler.loop.checking import checks, invariants, rules
+from scheduler.loop.checking.promises import RULES
+from scheduler.loop.checking.rules import Rule, told
+from scheduler.loop.measuring import meter
 from scheduler.models import InvariantCheck, PlacementSpan, Workload
 from tenants.models import Quota, UsageInterval
 from tests.factories import AT

@@ -9,7 +9,8 @@ from django.db import connection
 from django.db.models.functions import Now
 
 from clusters.port import PodPhase
-from scheduler.loop import claims, dispatch
+from scheduler.loop.dispatching import dispatch
+from scheduler.loop.pods import claims
 from scheduler.models import Attempt, Operation, OperationKind
 from tests.factories import AT
 from tests.scheduler.locks import at_once

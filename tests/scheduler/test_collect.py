@@ -12,8 +12,8 @@ from pytest_django import Settings
 
 from clusters.port import Fault, PodPhase
 from scheduler.core.lifecycle import State
-from scheduler.loop import calls, collect
-from scheduler.loop.calls import Batch
+from scheduler.loop.dispatching import calls, collect
+from scheduler.loop.dispatching.calls import Batch
 from scheduler.models import Attempt, Leftover, Workload
 from tenants.models import Charge, UsageInterval
 from tests.factories import AT

@@ -12,7 +12,7 @@ from clusters.services import autoscaling, inventory
 from controlplane.kernel.clock import now
 from controlplane.kernel.errors import Invalid
 from scheduler.core.snapshot import DeviceMode, Isolation
-from scheduler.loop import hardware
+from scheduler.loop.watching import hardware
 from scheduler.models import Workload
 from scheduler.selectors import fleet
 from scheduler.selectors.recuts import waiting_for_room

@@ -13,7 +13,7 @@ from clusters.models import Cluster
 from clusters.port import Fault
 from controlplane.audit.models import AuditEvent
 from scheduler.core.lifecycle import State
-from scheduler.loop import confine
+from scheduler.loop.dispatching import confine
 from scheduler.models import Confinement as Row
 from scheduler.models import Operation
 from tenants.models import Quota

@@ -7,7 +7,7 @@ import pytest
 
 from clusters.models import Flavor, FlavorKind, Isolation, Node
 from scheduler.core.lifecycle import State
-from scheduler.loop import confine
+from scheduler.loop.dispatching import confine
 from scheduler.models import Workload
 from tenants.models import Quota
 from tests import factories

@@ -8,7 +8,8 @@ import pytest
 from pytest_django import Settings
 
 from controlplane.kernel.queues import QueueState
-from scheduler.loop import apply, faults, inputs
+from scheduler.loop.applying import apply
+from scheduler.loop.recording import faults, inputs
 from scheduler.models import CycleInput, CycleRecord, Workload, WorkloadEvent
 from scheduler.selectors import decisions
 from tenants.models import Project, Quota

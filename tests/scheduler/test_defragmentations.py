@@ -12,7 +12,7 @@ from controlplane.audit.models import AuditEvent
 from controlplane.kernel.errors import Conflict, Invalid
 from scheduler.core.lifecycle import State
 from scheduler.core.moving.defragment import Proposal
-from scheduler.loop import defrag
+from scheduler.loop.preparing import defrag
 from scheduler.loop.run import run_cycle
 from scheduler.models import Defragmentation, InvariantCheck, Landing, Workload, WorkloadEvent
 from scheduler.services import defragmentations

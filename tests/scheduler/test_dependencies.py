@@ -11,7 +11,8 @@ from django.test.utils import CaptureQueriesContext
 from controlplane.kernel.errors import Conflict, Invalid
 from controlplane.kernel.ids import uuid7
 from scheduler.core.lifecycle import State
-from scheduler.loop import dependencies, run
+from scheduler.loop import run
+from scheduler.loop.preparing import dependencies
 from scheduler.models import (
     Dependency,
     DependencyKind,

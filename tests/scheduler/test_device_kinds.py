@@ -10,9 +10,9 @@ from clusters.models import Cluster, Device, ForeignSpan, Node
 from clusters.port import DeviceReport, Listing, NodeReport
 from controlplane.kernel.clock import now
 from scheduler.core.lifecycle import State
-from scheduler.loop.foreign import ForeignPods
-from scheduler.loop.hardware import Hardware
-from scheduler.loop.readers import SliceList
+from scheduler.loop.watching.foreign import ForeignPods
+from scheduler.loop.watching.hardware import Hardware
+from scheduler.loop.watching.readers import SliceList
 from scheduler.models import Operation, Placement, PlacementSpan
 from tests import factories
 from tests.kube import resource_slices as made

@@ -12,8 +12,8 @@ from clusters.models import Cluster, Device
 from clusters.port import Change, Listing, NodeReport, WatchEvent
 from clusters.services.inventory import STAYS
 from scheduler.core.lifecycle import State
-from scheduler.loop.hardware import Hardware
-from scheduler.loop.readers import SliceList
+from scheduler.loop.watching.hardware import Hardware
+from scheduler.loop.watching.readers import SliceList
 from scheduler.models import Placement, PlacementSpan
 from tests import factories
 from tests.factories import AT

@@ -8,9 +8,9 @@ import pytest
 
 from clusters.port import Fault, PodPhase
 from scheduler.core.lifecycle import State
-from scheduler.loop import dispatch
-from scheduler.loop.claims import store_uids
-from scheduler.loop.settle import PAUSE
+from scheduler.loop.dispatching import dispatch
+from scheduler.loop.observing.settle import PAUSE
+from scheduler.loop.pods.claims import store_uids
 from scheduler.models import Attempt, Operation, Placement, PlacementSpan, Workload, WorkloadEvent
 from tenants.models import Quota
 from tests.factories import AT

@@ -8,9 +8,9 @@ import pytest
 
 from clusters.port import Fault, PodPhase, PodReport, PodRequest
 from scheduler.core.lifecycle import State
-from scheduler.loop import dispatch
-from scheduler.loop.calls import TRIES
-from scheduler.loop.claims import keep
+from scheduler.loop.dispatching import dispatch
+from scheduler.loop.dispatching.calls import TRIES
+from scheduler.loop.pods.claims import keep
 from scheduler.models import Attempt, Operation, Placement, Workload
 from tests.scheduler.stage import LATER, Stage
 

@@ -7,8 +7,8 @@ import pytest
 
 from clusters.models import FlavorKind
 from clusters.port import PodPhase
-from scheduler.loop import doubts
-from scheduler.loop.doubts import Doubts
+from scheduler.loop.watching import doubts
+from scheduler.loop.watching.doubts import Doubts
 from scheduler.models import Placement
 from scheduler.services import workloads
 from tests import factories

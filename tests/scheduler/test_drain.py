@@ -9,7 +9,8 @@ from clusters.services import queues as hardware
 from controlplane.counts import Counts
 from controlplane.kernel.queues import QueueState
 from scheduler.core.snapshot import CapsView
-from scheduler.loop import drain, run
+from scheduler.loop import run
+from scheduler.loop.preparing import drain
 from scheduler.models import Operation, Workload
 from scheduler.selectors import due
 from scheduler.selectors.load import load_here

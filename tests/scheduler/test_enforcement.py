@@ -5,7 +5,8 @@ from datetime import datetime, timedelta
 import pytest
 
 from clusters.port import PodPhase
-from scheduler.loop import enforcement, lease, run
+from scheduler.loop import lease, run
+from scheduler.loop.applying import enforcement
 from scheduler.models import Workload
 from scheduler.selectors.load import load_here
 from tenants.access import actor_for

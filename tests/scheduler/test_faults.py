@@ -8,7 +8,8 @@ from clusters.models import Node
 from controlplane.counts import Counts
 from scheduler.core.plan import Fault
 from scheduler.core.reasons import FaultKind, Subject
-from scheduler.loop import faults, run
+from scheduler.loop import run
+from scheduler.loop.recording import faults
 from scheduler.models import CycleRecord
 from tests.factories import AT
 from tests.scheduler.stage import Stage

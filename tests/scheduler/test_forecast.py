@@ -8,7 +8,8 @@ import pytest
 from clusters.models import Cluster
 from scheduler.core.lifecycle import State
 from scheduler.core.units import WorkloadId
-from scheduler.loop import forecast, retention, run
+from scheduler.loop import retention, run
+from scheduler.loop.recording import forecast
 from scheduler.models import CycleRecord, Estimate, NodeAsk, Workload
 from scheduler.selectors import node_asks
 from tenants.models import Quota

@@ -10,8 +10,10 @@ from clusters.models import Cluster, ForeignSpan, Node
 from clusters.port import PodPhase, PodReport
 from controlplane.kernel import clock
 from scheduler.core.lifecycle import State
-from scheduler.loop import foreign, observe, strays
-from scheduler.loop.foreign import ForeignPods
+from scheduler.loop.adopting import strays
+from scheduler.loop.observing import observe
+from scheduler.loop.watching import foreign
+from scheduler.loop.watching.foreign import ForeignPods
 from scheduler.models import Placement, PlacementSpan
 from tests import factories
 from tests.flows.world import World, spec

@@ -8,8 +8,8 @@ import pytest
 from controlplane.audit.models import AuditEvent
 from controlplane.kernel.errors import Conflict, Invalid, NotAllowed, NotFound
 from scheduler.core.waits import GateView
-from scheduler.loop import gates as loop
 from scheduler.loop import run
+from scheduler.loop.preparing import gates as loop
 from scheduler.models import Gate, GateState, Workload, WorkloadArray
 from scheduler.selectors import due, fleet, waiting
 from scheduler.selectors import gates as selectors

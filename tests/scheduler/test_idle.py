@@ -15,7 +15,8 @@ from scheduler.core.cycle import plan
 from scheduler.core.failures import FailureClass
 from scheduler.core.lifecycle import State
 from scheduler.core.policy import Policy
-from scheduler.loop import idle, lease, run
+from scheduler.loop import lease, run
+from scheduler.loop.measuring import idle
 from scheduler.models import CycleRecord, Idleness, InvariantCheck, Placement, Workload
 from scheduler.selectors import idleness, losses
 from scheduler.selectors.load import load_here

@@ -17,7 +17,8 @@ from scheduler.core.plan import Plan
 from scheduler.core.policy import Policy
 from scheduler.core.snapshot import SCHEMA, Snapshot
 from scheduler.core.wire import Unreadable
-from scheduler.loop import inputs, lease, retention, run
+from scheduler.loop import lease, retention, run
+from scheduler.loop.recording import inputs
 from scheduler.models import (
     CycleInput,
     CycleRecord,

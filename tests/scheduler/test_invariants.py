@@ -13,8 +13,9 @@ from django.db import connection
 from django.db.models import Sum
 
 from clusters.port import PodPhase
-from scheduler.loop import invariants, meter, rules
-from scheduler.loop.promises import RULES
+from scheduler.loop.checking import invariants, rules
+from scheduler.loop.checking.promises import RULES
+from scheduler.loop.measuring import meter
 from scheduler.models import Placement, Workload
 from scheduler.services import workloads
 from tenants.models import Quota, TenantQuota, UsageInterval

@@ -11,7 +11,8 @@ from pytest_django import Settings
 
 from controlplane.counts import Counts
 from controlplane.kernel import clock
-from scheduler.loop import kept, run
+from scheduler.loop import run
+from scheduler.loop.recording import kept
 from scheduler.models import KeptRoom, Workload
 from scheduler.selectors import load, policy
 from tenants.models import Quota, Role

@@ -7,7 +7,7 @@ import pytest
 from django.db import connection, transaction
 
 from scheduler.loop import lease
-from scheduler.loop.apply import apply
+from scheduler.loop.applying.apply import apply
 from scheduler.loop.lease import Fenced
 from scheduler.models import Attempt, SchedulerLease, Workload
 from tests.scheduler.locks import at_once, until_somebody_waits

@@ -7,7 +7,7 @@ import pytest
 from clusters.models import Device, DeviceMode
 from clusters.port import PodPhase
 from clusters.services import clusters
-from scheduler.loop import requeue
+from scheduler.loop.observing import requeue
 from scheduler.models import Attempt, WorkloadEvent
 from tests import factories
 from tests.factories import AT

@@ -11,7 +11,7 @@ from clusters.models import Cluster
 from controlplane.kernel import hints
 from controlplane.settings import base
 from scheduler import tasks
-from scheduler.loop import measure as measuring
+from scheduler.loop.measuring import measure as measuring
 from scheduler.selectors import idleness
 from tests import factories
 from tests.factories import AT

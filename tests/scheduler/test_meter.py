@@ -9,7 +9,7 @@ from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
 
 from clusters.models import Cluster
 from clusters.port import PodPhase
-from scheduler.loop import meter
+from scheduler.loop.measuring import meter
 from scheduler.models import Placement
 from tenants.models import Charge, PastUse, Rate, UsageInterval
 from tests import factories

@@ -5,8 +5,8 @@ import pytest
 from clusters.models import DeviceSlice, Node
 from clusters.port import DeviceReport, NodeReport
 from clusters.services import inventory
-from scheduler.loop import foreign
-from scheduler.loop.hardware import arrange
+from scheduler.loop.watching import foreign
+from scheduler.loop.watching.hardware import arrange
 from scheduler.selectors import hardware
 from tenants.access import Actor
 from tests import factories

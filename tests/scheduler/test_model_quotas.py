@@ -13,7 +13,7 @@ from controlplane.kernel.errors import Invalid
 from scheduler.core.fleet.draft import Draft
 from scheduler.core.lifecycle import State
 from scheduler.core.units import FlavorId, ProjectId
-from scheduler.loop import invariants, rules
+from scheduler.loop.checking import invariants, rules
 from scheduler.selectors import guarantees, offers
 from scheduler.selectors.load import load_here
 from tenants.access import Actor, actor_for

@@ -12,8 +12,9 @@ from clusters.models import Cluster, NodePool
 from clusters.services import autoscaling, clusters, inventory
 from controlplane.kernel.clock import now
 from controlplane.kernel.ids import uuid7
-from scheduler.loop import hardware, node_asks
-from scheduler.loop.node_ask_ways import LIMIT
+from scheduler.loop.scaling import node_asks
+from scheduler.loop.scaling.ways import LIMIT
+from scheduler.loop.watching import hardware
 from scheduler.models import AskState, NodeAsk, Workload
 from scheduler.selectors.node_asks import of_waiting
 from scheduler.services import workloads

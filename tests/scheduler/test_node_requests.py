@@ -9,8 +9,8 @@ from clusters.models import Cluster, NodePool
 from clusters.services import autoscaling, clusters, declared_pools
 from controlplane.kernel.clock import now
 from scheduler.core.lifecycle import State
-from scheduler.loop import node_asks
-from scheduler.loop.node_ask_ways import LIMIT
+from scheduler.loop.scaling import node_asks
+from scheduler.loop.scaling.ways import LIMIT
 from scheduler.models import AskState, NodeAsk
 from scheduler.selectors.node_asks import of_waiting
 from scheduler.services import workloads

@@ -13,7 +13,7 @@ from clusters.services import autoscaling, declared_pools
 from clusters.services.declared_pools import Declared
 from controlplane.kernel.clock import now
 from scheduler.core.lifecycle import State
-from scheduler.loop import node_asks
+from scheduler.loop.scaling import node_asks
 from scheduler.models import AskState, NodeAsk, Workload
 from tests.flows.world import World
 from tests.scheduler.requesting import (

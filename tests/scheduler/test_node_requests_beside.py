@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from controlplane.kernel.clock import now
-from scheduler.loop import node_asks
+from scheduler.loop.scaling import node_asks
 from tests.flows.world import World, spec
 from tests.scheduler.requesting import carry_on, requesting, requests, say, step, submitted
 

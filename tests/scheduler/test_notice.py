@@ -9,7 +9,7 @@ from django.db import connection
 from clusters.port import Fault, PodPhase
 from controlplane.kernel.queues import QueueState
 from scheduler.core.lifecycle import State
-from scheduler.loop import drain
+from scheduler.loop.preparing import drain
 from scheduler.models import Operation, OperationKind, Workload
 from scheduler.selectors.load import load_here
 from scheduler.services import workloads

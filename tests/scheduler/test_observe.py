@@ -12,8 +12,9 @@ from pytest_django import DjangoAssertNumQueries
 from clusters.port import PodPhase, PodReport
 from controlplane.audit.models import AuditEvent
 from scheduler.core.lifecycle import State
-from scheduler.loop import dispatch, observe, settle
-from scheduler.loop.claims import close_started
+from scheduler.loop.dispatching import dispatch
+from scheduler.loop.observing import observe, settle
+from scheduler.loop.pods.claims import close_started
 from scheduler.models import Attempt, Operation, Placement, Workload, WorkloadEvent
 from tenants.models import Charge, Quota, UsageInterval
 from tests.factories import AT

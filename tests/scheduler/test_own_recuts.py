@@ -8,7 +8,7 @@ from pytest_django import Settings
 
 from clusters.models import Flavor, FlavorKind, Node
 from scheduler.core.lifecycle import State
-from scheduler.loop import own_recuts
+from scheduler.loop.recutting import own_recuts
 from scheduler.models import Recut, Workload
 from scheduler.selectors import recuts as reading
 from tests import factories

@@ -11,7 +11,7 @@ from django.urls import reverse
 
 from controlplane.counts import Counts
 from controlplane.kernel import clock
-from scheduler.loop import forecast, pools
+from scheduler.loop.recording import forecast, pools
 from scheduler.models import PoolSample
 from scheduler.selectors import pools as selectors
 from scheduler.selectors.load import load_here

@@ -8,7 +8,7 @@ import pytest
 
 from scheduler.core.failures import NODE_LOSSES, RETRIES, FailureClass, Retries
 from scheduler.core.lifecycle import State
-from scheduler.loop.progress import Progress, Verdict, verdict
+from scheduler.loop.observing.progress import Progress, Verdict, verdict
 from scheduler.models import AttemptOutcome
 from tests.factories import AT
 

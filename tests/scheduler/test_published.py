@@ -8,7 +8,7 @@ import pytest
 from clusters.adapters.kubernetes.resource_slices import resource_slice
 from clusters.port import DeviceReport, NodeReport, SliceReport
 from scheduler.core.node import mig
-from scheduler.loop.published import Published, join
+from scheduler.loop.watching.published import Published, join
 from tests.kube import resource_slices as made
 from tests.kube.resource_slices import Json
 

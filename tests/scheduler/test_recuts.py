@@ -10,8 +10,8 @@ from clusters.models import Node
 from clusters.port import Fault, PodPhase
 from controlplane.audit.models import AuditEvent
 from scheduler.core.lifecycle import State
-from scheduler.loop import recuts as loop
-from scheduler.loop.recut_steps import LIMIT, SETTLE
+from scheduler.loop.recutting import recuts as loop
+from scheduler.loop.recutting.steps import LIMIT, SETTLE
 from scheduler.models import Placement, RecutMode, RecutState, Workload, WorkloadEvent
 from scheduler.services import recuts
 from tests import factories

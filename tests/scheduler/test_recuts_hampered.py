@@ -8,8 +8,8 @@ import pytest
 from clusters.models import Node
 from clusters.port import ClusterError, Fault, MigConfigs, PodPhase
 from scheduler.core.lifecycle import State
-from scheduler.loop import recuts as loop
-from scheduler.loop.recut_steps import LIMIT, SETTLE
+from scheduler.loop.recutting import recuts as loop
+from scheduler.loop.recutting.steps import LIMIT, SETTLE
 from scheduler.models import RecutMode
 from scheduler.selectors import recuts as reading
 from scheduler.services import recuts

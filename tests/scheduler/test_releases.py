@@ -8,7 +8,8 @@ from controlplane.audit.models import AuditEvent
 from controlplane.kernel.errors import Conflict, Invalid
 from scheduler.core.lifecycle import State
 from scheduler.core.waits import UnmetView
-from scheduler.loop import dependencies, run
+from scheduler.loop import run
+from scheduler.loop.preparing import dependencies
 from scheduler.models import (
     Workload,
     WorkloadArray,

@@ -11,7 +11,7 @@ from controlplane.audit.models import AuditEvent
 from controlplane.kernel.errors import Conflict, Invalid, NotAllowed
 from scheduler.core.admitting.order import place_in_queue
 from scheduler.core.lifecycle import State
-from scheduler.loop.promises import RULES
+from scheduler.loop.checking.promises import RULES
 from scheduler.models import Workload, WorkloadArray, WorkloadEvent
 from scheduler.selectors import fleet, queues
 from scheduler.selectors.load import load_here

@@ -6,8 +6,8 @@ from uuid import UUID
 import pytest
 
 from clusters.published import Pin
-from scheduler.loop.claims import Pod
-from scheduler.loop.requests import pod_request
+from scheduler.loop.pods.claims import Pod
+from scheduler.loop.pods.requests import pod_request
 
 TOLD = {"BERTH_GPU_MEMORY_MIB": "5000"}
 TO_HAMI = {"CUDA_DEVICE_MEMORY_LIMIT": "5000m"}

@@ -16,8 +16,9 @@ from clusters.services.clusters import LOST_S
 from controlplane.kernel.errors import Conflict
 from scheduler.core.failures import REQUEUE_S
 from scheduler.core.lifecycle import TERMINAL, State
-from scheduler.loop import dispatch, requeue
-from scheduler.loop.claims import keep
+from scheduler.loop.dispatching import dispatch
+from scheduler.loop.observing import requeue
+from scheduler.loop.pods.claims import keep
 from scheduler.models import Attempt, Operation, Placement, PlacementSpan, Workload
 from scheduler.selectors.load import load_here
 from tenants.models import Quota

@@ -14,7 +14,8 @@ from clusters.services import clusters
 from scheduler.core.failures import FailureClass
 from scheduler.core.lifecycle import State
 from scheduler.core.units import WorkloadId
-from scheduler.loop import emptying, observe, requeue
+from scheduler.loop.observing import observe, requeue
+from scheduler.loop.recutting import emptying
 from scheduler.management.commands import watch_clusters
 from scheduler.models import Attempt, Operation, Placement
 from scheduler.selectors import checks, fleet, unseen

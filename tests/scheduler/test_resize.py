@@ -13,7 +13,8 @@ from scheduler.core.plan import Grow, Plan, Shrink
 from scheduler.core.policy import Policy
 from scheduler.core.reasons import PreemptRule
 from scheduler.core.units import PlacementId, WorkloadId
-from scheduler.loop import lease, resize, run
+from scheduler.loop import lease, run
+from scheduler.loop.applying import resize
 from scheduler.loop.lease import Fenced, Lease
 from scheduler.models import (
     CycleRecord,

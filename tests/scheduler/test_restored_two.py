@@ -10,8 +10,8 @@ from clusters.models import Cluster, Node
 from clusters.port import PodPhase
 from clusters.services import clusters, restoring
 from scheduler.core.lifecycle import State
-from scheduler.loop import invariants, rules
-from scheduler.loop.adopting import Strays
+from scheduler.loop.adopting.adopt import Strays
+from scheduler.loop.checking import invariants, rules
 from scheduler.models import Attempt, Operation, Stray
 from tests import backups, factories
 from tests.scheduler.fake import FakeCluster

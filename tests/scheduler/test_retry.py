@@ -9,7 +9,7 @@ import pytest
 from clusters.port import PodPhase
 from scheduler.core.failures import FailureClass
 from scheduler.core.lifecycle import State
-from scheduler.loop import retry
+from scheduler.loop.observing import retry
 from scheduler.models import Attempt, Operation, Workload
 from scheduler.services.transition import Step, transition
 from tests.factories import AT

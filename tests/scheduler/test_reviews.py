@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from controlplane.counts import Counts
-from scheduler.loop import drain
+from scheduler.loop.preparing import drain
 from scheduler.models import Workload
 from tenants.access import actor_for
 from tenants.models import Project, Role

@@ -10,8 +10,8 @@ from clusters.models import Cluster, ClusterState
 from clusters.port import PodPhase
 from scheduler.core.failures import FailureClass
 from scheduler.core.lifecycle import State
-from scheduler.loop import starts
-from scheduler.loop.retry import give_up
+from scheduler.loop.observing import starts
+from scheduler.loop.observing.retry import give_up
 from scheduler.models import Attempt, Workload
 from tests.factories import AT
 from tests.scheduler.stage import Stage

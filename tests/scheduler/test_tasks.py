@@ -16,8 +16,8 @@ from clusters.port import Fault, PodPhase
 from clusters.services import clusters
 from controlplane.kernel import clock, hints
 from scheduler import tasks
-from scheduler.loop import collect, confine, dispatch
 from scheduler.loop import run as cycles
+from scheduler.loop.dispatching import collect, confine, dispatch
 from scheduler.models import Attempt, Confinement, Operation, Placement, Workload
 from scheduler.selectors.due import Due
 from tenants.models import Project

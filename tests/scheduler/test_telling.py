@@ -14,7 +14,7 @@ from pytest_django import Settings
 from clusters.models import Flavor
 from controlplane.kernel.ids import uuid7
 from scheduler.core.lifecycle import State
-from scheduler.loop import idle
+from scheduler.loop.measuring import idle
 from scheduler.models import Told, Workload
 from scheduler.services import telling
 from scheduler.services.transition import Step, transition

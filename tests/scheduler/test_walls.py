@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from scheduler.core.quota.quota import Book
 from scheduler.core.snapshot import CohortView, DeviceMode, FlavorKind, QueueView, QuotaView
 from scheduler.core.units import CohortId, FlavorId, ProjectId
-from scheduler.loop.claims import Pod
-from scheduler.loop.requests import pod_request
-from scheduler.loop.walls import Entitled, Hardware, limits
+from scheduler.loop.dispatching.walls import Entitled, Hardware, limits
+from scheduler.loop.pods.claims import Pod
+from scheduler.loop.pods.requests import pod_request
 from tests.scheduler.test_requests import pod
 
 H100, A100 = "H100", "A100"

@@ -9,7 +9,7 @@ import pytest
 from clusters.models import Cluster
 from clusters.port import Fault
 from scheduler import tasks
-from scheduler.loop import confine
+from scheduler.loop.dispatching import confine
 from scheduler.models import Confinement
 from scheduler.selectors import confinements
 from scheduler.selectors.confinements import Change

@@ -13,7 +13,7 @@ from clusters.port import ClusterError, Fault
 from clusters.services import clusters, inventory
 from controlplane.kernel.clock import now
 from scheduler.core.lifecycle import State
-from scheduler.loop import readers, watch
+from scheduler.loop.watching import readers, watch
 from scheduler.models import Placement, Workload
 from tests import factories
 from tests.flows.world import World, spec

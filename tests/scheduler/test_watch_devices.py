@@ -10,9 +10,9 @@ from django.conf import settings
 from clusters.models import Cluster, Device, DeviceSlice, Flavor, FlavorKind, ForeignSpan, Node
 from clusters.published import DeviceClaimReport
 from scheduler.core.lifecycle import State
-from scheduler.loop import foreign
-from scheduler.loop.claimed import Claimed
-from scheduler.loop.published import Place
+from scheduler.loop.watching import foreign
+from scheduler.loop.watching.claimed import Claimed
+from scheduler.loop.watching.published import Place
 from scheduler.models import PlacementSpan, Workload
 from tests.flows.world import World, spec
 from tests.kube import resource_slices as made

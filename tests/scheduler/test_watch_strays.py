@@ -12,7 +12,7 @@ from clusters.services import restoring
 from controlplane.kernel.clock import now
 from controlplane.kernel.ids import uuid7
 from scheduler.core.lifecycle import State
-from scheduler.loop import strays
+from scheduler.loop.adopting import strays
 from scheduler.models import Stray, Workload
 from scheduler.services import workloads
 from tests.flows.world import World, spec

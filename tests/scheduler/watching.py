@@ -9,7 +9,7 @@ from django.db import connection
 
 from controlplane.kernel.clock import now
 from scheduler.core.lifecycle import State
-from scheduler.loop.watch import Watch
+from scheduler.loop.watching.watch import Watch
 from scheduler.management.commands.watch_clusters import follow
 from scheduler.models import Workload
 from tests.flows.world import World, build, spec

@@ -5,7 +5,7 @@ it looks the name up in the config map of its cluster (mig-parted's format, one 
 the node so, and says how far it is in `nvidia.com/mig.config.state`. It does nothing when the same
 name is said again, so each recut has a name of its own.
 
-What must not live here: when any of it may be done (`scheduler.loop.recuts`).
+What must not live here: when any of it may be done (`scheduler.loop.recutting.recuts`).
 """
 
 import re

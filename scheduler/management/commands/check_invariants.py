@@ -7,8 +7,8 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from controlplane.kernel import clock
 from controlplane.kernel.errors import Conflict
-from scheduler.loop import checks, invariants
-from scheduler.loop.rules import told
+from scheduler.loop.checking import checks, invariants
+from scheduler.loop.checking.rules import told
 
 
 class Command(BaseCommand):

@@ -15,8 +15,8 @@ from scheduler.core.explaining.explain import explain
 from scheduler.core.plan import Plan
 from scheduler.core.reasons import describe
 from scheduler.core.wire import Unreadable
-from scheduler.loop import inputs
-from scheduler.loop.inputs import Inputs
+from scheduler.loop.recording import inputs
+from scheduler.loop.recording.inputs import Inputs
 from scheduler.web import explanations
 
 

@@ -24,7 +24,7 @@ from clusters.models import Cluster
 from clusters.services import clusters
 from controlplane.kernel import clock
 from controlplane.kernel.session_locks import SessionLocks
-from scheduler.loop.watch import Watch
+from scheduler.loop.watching.watch import Watch
 
 logger = logging.getLogger(__name__)
 
