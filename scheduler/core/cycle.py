@@ -28,16 +28,11 @@ from scheduler.core.admitting.blocked import blocked
 from scheduler.core.admitting.grow import Growth
 from scheduler.core.admitting.order import Heads
 from scheduler.core.bounds.caps import Caps
-from scheduler.core.bounds.limits import (
-    OF_ROOM,
-    because,
-    never_admissible,
-    told_of,
-    waits_for,
-)
+from scheduler.core.bounds.limits import OF_ROOM, because, never_admissible, told_of, waits_for
 from scheduler.core.bounds.windows import Windows
 from scheduler.core.collection import no_collection
 from scheduler.core.compiled import compiled
+from scheduler.core.evicting.eligible import Eligible
 from scheduler.core.evicting.preempt import Evictions
 from scheduler.core.evicting.search import Wait
 from scheduler.core.faults import of_rooms
@@ -167,6 +162,7 @@ class Cycle:
     def run(self) -> Plan:
         backlog = self._backlog()
         held = blocked(self.snapshot, backlog.doubtful if backlog else None)
+        self._overtaken.blocked = held.keys()
         self._holds += (Hold((id,), held[id]) for id in sorted(held))
         landed = land(
             snapshot=self.snapshot,
@@ -345,9 +341,8 @@ class Cycle:
         self, pending: PendingView, request: Request, options: Sequence[Option]
     ) -> Reason | None:
         """Keep for it what it gets first; None when that does not help it."""
-        kept = self._room_guard.keep(
-            pending=pending, request=request, options=options, leaving=self._leaving
-        )
+        keep, leaving = self._room_guard.keep, self._leaving
+        kept = keep(pending=pending, request=request, options=options, leaving=leaving)
         if isinstance(kept, Keep):
             return room_kept(kept, flavors=self._now.flavors, at=self.snapshot.at)
         return kept
@@ -367,18 +362,12 @@ class Cycle:
         """
         own = evictions.candidates.own_amounts(pending=pending)
         options = [o for o in options if self.admission.kept.may_evict(pending, o)]
+        by = partial(self.admission.guarantor, pending=pending, gives_way=own)
         wait = evictions.find(
-            pending=pending,
-            request=request,
-            options=options,
-            guarantors={
-                option: self.admission.guarantor(pending=pending, option=option, gives_way=own)
-                for option in options
-            },
-            late={o: self.admission.late(pending=pending, option=o) for o in options},
-            goes_ahead=partial(self._overtaken.comes_before, pending),
-            book=self._now.book,
-        )
+            pending=pending, request=request, options=options, book=self._now.book,
+            guarantors={option: by(option=option) for option in options},
+            eligible_for=partial(self.eligible, evictions, pending),
+        )  # fmt: skip
         if not isinstance(wait, Wait):
             return wait
         self.admission.kept.drop(pending)
@@ -388,6 +377,17 @@ class Cycle:
         self._preempts, self._shrinks = self._preempts + preempts, self._shrinks + shrinks
         gone = len(preempts) + len(shrinks)
         return waits_for(places=wait.places, flavors=self._now.flavors, victims=gone)
+
+    def eligible(
+        self, evictions: Evictions, pending: PendingView, option: Option, guarantor: int
+    ) -> Eligible:
+        """Whom it may have evicted for the option, with that guarantor, as things stand."""
+        return Eligible(
+            candidates=evictions.candidates, pending=pending, option=option, soon=evictions.soon,
+            book=self._now.book, guarantor=guarantor,
+            late=self.admission.late(pending=pending, option=option),
+            goes_ahead=partial(self._overtaken.comes_before, pending),
+        )  # fmt: skip
 
     def _promise(self, places: Sequence[Place], evictions: Evictions) -> None:
         """Nobody may start on these any more, which somebody has in what the evictions expect."""

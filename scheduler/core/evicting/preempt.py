@@ -11,13 +11,13 @@ evicted it when it asks again: it is of a later tier then, or of lower priority 
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
 
 from scheduler.core.bounds.firm import await_own
 from scheduler.core.bounds.windows import Windows
 from scheduler.core.evicting import twice
-from scheduler.core.evicting.eligible import Eligible, GoesAhead
+from scheduler.core.evicting.eligible import Eligible
 from scheduler.core.evicting.enough import are_enough
 from scheduler.core.evicting.search import Search, Wait
 from scheduler.core.fleet.domains import Domain
@@ -140,8 +140,7 @@ class Evictions:
         request: Request,
         options: Sequence[Option],
         guarantors: Mapping[Option, int],
-        late: Mapping[Option, int | None],
-        goes_ahead: GoesAhead,
+        eligible_for: Callable[[Option, int], Eligible],
         book: Book,
     ) -> Wait | Reason | None:
         """What the workload waits for from now on; None when eviction does not help it; why, when
@@ -149,8 +148,8 @@ class Evictions:
 
         The first of `options` that works is taken, in the cluster where it does least harm, of
         those the cheapest.
-        Borrowers are evicted for options with `guarantors` alone. `book` is the usage now; `late`
-        and `goes_ahead` are as for `Eligible`.
+        Borrowers are evicted for options with `guarantors` alone; whom else is `eligible_for` one,
+        with its guarantor. `book` is the usage now.
         """
         reserved: Reason | None = None
         for option in () if self._spent else options:
@@ -164,18 +163,7 @@ class Evictions:
             if self._in_vain.get(asked) == self._version:
                 continue  # its like was searched for, and nothing has changed since
             self._in_vain[asked] = self._version
-            eligible = None
-            if evicting:
-                eligible = Eligible(
-                    candidates=self.candidates,
-                    pending=pending,
-                    option=option,
-                    soon=self.soon,
-                    book=book,
-                    guarantor=guarantor,
-                    late=late[option],
-                    goes_ahead=goes_ahead,
-                )
+            eligible = eligible_for(option, guarantor) if evicting else None
             if not self._quota_could_do(pending, option, eligible):
                 continue
             clusters = self._could_do(request, option, eligible)

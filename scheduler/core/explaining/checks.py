@@ -360,18 +360,15 @@ def _room_rows(pending: PendingView) -> Iterator[Check]:
 
 def _eviction(cycle: Cycle, pending: PendingView, option: Option) -> Check:
     """How many may be evicted for it; that none of them would help is known by now."""
-    if cycle.evictions is None:
+    by = cycle.evictions
+    if by is None:
         return Check(CheckCode.EVICTION, None)
-    candidates, book = cycle.evictions.candidates, cycle.admission.draft.book
-    found = {held.holding.id for held in candidates.own(pending=pending)}
-    by = cycle.admission.guarantor(pending=pending, option=option)
-    for flavor, _ in option.needs:
-        borrowers = candidates.borrowers(
-            to=pending.project, flavor=flavor, book=book, guarantor=by
-        )
-        over = [project for project, *_ in borrowers]
-        found |= {held.holding.id for held in candidates.with_flavor(flavor, over)}
-    return Check(CheckCode.EVICTION, False, len(found), unit=Unit.COUNT)
+    count = 0
+    if not by.idle:
+        own = by.candidates.own_amounts(pending=pending)
+        guarantor = cycle.admission.guarantor(pending=pending, option=option, gives_way=own)
+        count = len(cycle.eligible(by, pending, option, guarantor).workloads())
+    return Check(CheckCode.EVICTION, False, count, unit=Unit.COUNT)
 
 
 def _taken(request: Request, pending: PendingView, admit: Admit) -> Option:

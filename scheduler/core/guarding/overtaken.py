@@ -5,7 +5,7 @@ it runs those others may come up later than they would, as it uses quota that th
 they are asked about as if it had given that back.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cached_property
 
 from scheduler.core.admitting.order import place_in_queue
@@ -17,7 +17,8 @@ from scheduler.core.units import FlavorId, WorkloadId
 
 
 class Overtaken:
-    """Of the usage in `book`, as it is when it is asked."""
+    """Of the usage in `book`, as it is when it is asked. No room is kept for who is `blocked`,
+    whatever is free: to have gone ahead of those protects from nobody."""
 
     def __init__(
         self, *, snapshot: Snapshot, flavors: Mapping[FlavorId, FlavorView], book: Book
@@ -25,6 +26,7 @@ class Overtaken:
         self._snapshot = snapshot
         self._book = book
         self._requests = Requests(flavors=flavors, book=book)
+        self.blocked: Collection[WorkloadId] = ()
 
     def comes_before(self, pending: PendingView, holding: HoldingView, needs: Needs) -> bool:
         """Whether one that still waits, and of which the holding went ahead, would come before the
@@ -38,6 +40,7 @@ class Overtaken:
     @cached_property
     def _waits(self) -> dict[WorkloadId, PendingView]:
         ids = {id for holding in self._snapshot.holding for id in holding.ahead_of}
+        ids.difference_update(self.blocked)
         return {each.id: each for each in self._snapshot.pending if each.id in ids}
 
     def _is_first(

@@ -7,6 +7,7 @@ import pytest
 
 from scheduler.core.cycle import plan
 from scheduler.core.evicting import preempt
+from scheduler.core.evicting.eligible import Eligible
 from scheduler.core.evicting.preempt import MOST_SEARCHES, MOST_SEARCHES_EACH, Evictions
 from scheduler.core.evicting.search import Wait
 from scheduler.core.fleet.draft import Draft
@@ -47,8 +48,16 @@ class Asking:
             request=request,
             options=request.options,
             guarantors={o: by for o in request.options if o.flavors[0].name == reclaiming},
-            late=dict.fromkeys(request.options),
-            goes_ahead=lambda of, needs: False,
+            eligible_for=lambda option, guarantor: Eligible(
+                candidates=self.evictions.candidates,
+                pending=pending,
+                option=option,
+                soon=self.evictions.soon,
+                book=self._now.book,
+                guarantor=guarantor,
+                late=None,
+                goes_ahead=lambda of, needs: False,
+            ),
             book=self._now.book,
         )
         if not isinstance(wait, Wait):

@@ -22,7 +22,7 @@ from scheduler.core.snapshot import (
     ReservationView,
     Snapshot,
 )
-from scheduler.core.units import BudgetId, FlavorId, ProjectId
+from scheduler.core.units import BudgetId, FlavorId, ProjectId, WorkloadId
 from scheduler.core.waits import GateView, GatheringView, UnmetView
 from tests.core.build import (
     AT,
@@ -327,6 +327,22 @@ def test_how_many_may_be_stopped_for_it_is_told_where_that_does_not_help() -> No
     found = explain(snapshot=of, policy=Policy(), pending=job("w", "a", pods(2)))
     last = found.chains[0].checks[-1]
     assert (last.code, last.passed, last.value) == (CheckCode.EVICTION, False, 1)
+
+
+def test_who_went_ahead_of_one_that_comes_first_may_not_be_stopped() -> None:
+    own = full(2, "a")
+    ahead = replace(own[0], priority=-2, ahead_of=(WorkloadId("first"),))
+    of = fleet(
+        ahead,
+        replace(own[1], preemptible=False),
+        nodes=[node("n1", gpus=2)],
+        pending=[job("first", "a", pods(2), priority=1)],
+    )
+    for priority, count in ((0, 0), (2, 1)):
+        asked = job("w", "a", pods(2), priority=priority)
+        found = explain(snapshot=of, policy=Policy(), pending=asked)
+        last = found.chains[0].checks[-1]
+        assert (last.code, last.value) == (CheckCode.EVICTION, count)
 
 
 def test_what_firm_work_of_the_project_awaits_of_its_quota_is_told_where_it_fails() -> None:

@@ -13,6 +13,7 @@ from scheduler.core.plan import Plan
 from scheduler.core.policy import Policy
 from scheduler.core.snapshot import HoldingView, PendingView, Snapshot
 from scheduler.core.units import WorkloadId
+from scheduler.core.waits import GateView
 from tests.core.build import AT, Quota, cohort, job, node, pods, queue, runs, snapshot
 from tests.core.guarding.crowded import GUARD_S, HOURS_S, crowded, crowded_tree, head, stays
 from tests.core.rounds import carried_out
@@ -160,6 +161,7 @@ GONE_AHEAD = replace(
     ahead_of=(WorkloadId("long"),),
 )
 LONG = AT - GUARD_S
+GATE = GateView("approval", "", AT - 9)
 
 
 @pytest.mark.parametrize(("priority", "goes"), [(0, True), (1, False)])
@@ -193,9 +195,21 @@ def test_less_urgent_work_of_a_sibling_goes_even_then(priority: int, goes: bool)
         ([job("long", "a", pods(gpus=2), priority=2, submitted_at=LONG)], False),
         ([job("long", "a", pods(gpus=2), submitted_at=LONG)], True),
         ([job("other", "b", pods(gpus=4), priority=2, submitted_at=LONG)], True),
+        (
+            [replace(job("long", "b", pods(gpus=2), priority=2, submitted_at=LONG), gate=GATE)],
+            True,
+        ),
         ([], True),
     ],
-    ids=["before it", "behind it", "of another project", "behind there", "another", "gone"],
+    ids=[
+        "before it",
+        "behind it",
+        "of another project",
+        "behind there",
+        "another",
+        "gated",
+        "gone",
+    ],
 )
 def test_but_it_is_once_those_it_went_ahead_of_are_not_first(
     others: list[PendingView], goes: bool
