@@ -13,10 +13,10 @@ from scheduler.core.policy import Policy
 from scheduler.core.rates import Rates, RateView
 from scheduler.core.snapshot import HoldingView, PendingView, PodSetView, Snapshot
 from scheduler.core.units import ClusterId, FlavorId
+from tests.core.admitting.test_choice import choice, fleet, of
 from tests.core.build import A30, Quota, cluster, decide, job, node, pods, queue, runs, snapshot
 from tests.core.drawn.fleets import snapshots
 from tests.core.drawn.rated import rates
-from tests.core.placing.test_choice import choice, fleet, of
 
 DEAR, CHEAP = ClusterId("dear"), ClusterId("cheap")
 CHARGED = rates(dear={"h100": 3}, cheap={"h100": 2.5})

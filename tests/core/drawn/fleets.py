@@ -44,13 +44,13 @@ from tests.core.build import (
     snapshot,
 )
 from tests.core.drawn.accepted import accepting, closed, unordered
+from tests.core.drawn.foreign import with_foreign
 from tests.core.drawn.gated import gated
 from tests.core.drawn.growing import growing
 from tests.core.drawn.losing import losing
 from tests.core.drawn.rated import rated
 from tests.core.drawn.reordered import reordered
 from tests.core.drawn.together import wishing
-from tests.core.node.foreign import with_foreign
 
 PROJECTS = ("a", "b", "c")
 CUT = (("2g.20gb", 0, 2), ("1g.10gb", 2, 3), ("1g.10gb", 3, 4), ("3g.40gb", 4, 8))

@@ -24,6 +24,7 @@ from scheduler.core.snapshot import (
 )
 from scheduler.core.units import BudgetId, FlavorId, ProjectId, WorkloadId
 from scheduler.core.waits import GateView, GatheringView, UnmetView
+from tests.core.admitting.test_coming import comes, growing
 from tests.core.build import (
     AT,
     Quota,
@@ -37,7 +38,6 @@ from tests.core.build import (
     snapshot,
 )
 from tests.core.drawn.fleets import snapshots
-from tests.core.fleet.test_coming import comes, growing
 
 TOO_LARGE = (CheckCode.OWN_QUOTA, CheckCode.TENANT_QUOTA, CheckCode.FLEET_QUOTA)
 

@@ -13,7 +13,7 @@ from scheduler.core.node.fragmentation import MOST_EXPECTED, MOST_SOUGHT, Packin
 from scheduler.core.node.prices import PRICE, gap_prices
 from scheduler.core.node.shapes import ANY_MODEL, Node, Seat, Shape
 from scheduler.core.units import ONE_MILLI
-from tests.core.node import plain
+from tests.core.reference import plain
 
 FEW, MANY = settings(max_examples=60, deadline=None), settings(max_examples=200, deadline=None)
 

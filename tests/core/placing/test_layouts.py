@@ -23,7 +23,8 @@ from tests.core.build import (
     runs,
     snapshot,
 )
-from tests.core.drawn.together import can_be_laid_out, near, within
+from tests.core.drawn.together import near, within
+from tests.core.reference.laid_out import can_be_laid_out
 
 QUEUE = queue("a", h100=64, cpu=64)
 LEVELS = "zone rack"
