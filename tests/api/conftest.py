@@ -1,12 +1,15 @@
-"""The world of a module's tests, built once, for what each of them does is undone; and what holds
-a row of the matrix to what it says."""
+"""The world of a module's tests, built once, for what each of them does is undone; the API's
+description; and what holds a row of the matrix to what it says."""
 
+import json
 from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
+from django.core.management import call_command
 from django.db import connection, transaction
 from django.test import Client
 from pytest_django.plugin import DjangoDbBlocker
@@ -35,6 +38,21 @@ def world(built: World, db: None, one_moment: None, monkeypatch: pytest.MonkeyPa
     for module, name in ((asking, "ASKED"), (inspections, "ASKED"), (channels, "TRIED")):
         monkeypatch.setattr(module, name, Throttle(most=100, window=timedelta(minutes=1)))
     return replace(built, clients={name: _like(client) for name, client in built.clients.items()})
+
+
+@pytest.fixture(scope="session")
+def document(tmp_path_factory: pytest.TempPathFactory) -> Any:  # Any: JSON
+    """What `manage.py spectacular` writes; a warning fails it. Nobody changes it."""
+    path = tmp_path_factory.mktemp("schema") / "schema.json"
+    call_command(
+        "spectacular", "--validate", "--fail-on-warn", "--format", "openapi-json",
+        "--file", str(path),
+    )  # fmt: skip
+    made = json.loads(path.read_text())
+    for schema in made["components"]["schemas"].values():
+        if "properties" in schema and "allOf" not in schema:
+            schema["additionalProperties"] = False
+    return made
 
 
 @pytest.fixture

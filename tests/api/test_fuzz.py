@@ -24,10 +24,8 @@ from tenants.models import Role
 from tests import factories
 from tests.api.access_table import API
 from tests.api.test_access_matrix import API_ROOT, path_of
-from tests.api.test_schema import document, documented, plain
+from tests.api.test_schema import documented, plain
 from tests.api.world import World
-
-__all__ = ["document"]
 
 type Json = Any  # JSON values
 

@@ -18,11 +18,9 @@ from tests import factories
 from tests.api.access_table import API
 from tests.api.columns import of_models
 from tests.api.test_access_matrix import API_ROOT, path_of
-from tests.api.test_schema import document, documented, plain
+from tests.api.test_schema import documented, plain
 from tests.api.world import COLUMNS, World
 from tests.conftest import Unchanged
-
-__all__ = ["document"]
 
 type Json = Any  # JSON values
 type Path = tuple[str | int, ...]

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from django.core.management import call_command
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # it has no types
 from rest_framework.test import APIClient
 
@@ -24,21 +23,6 @@ from tests.api.world import COLUMNS, World
 
 type Json = Any  # JSON values
 type Api = Callable[[User | None], APIClient]
-
-
-@pytest.fixture(scope="module")
-def document(tmp_path_factory: pytest.TempPathFactory) -> Json:
-    """What `manage.py spectacular` writes; a warning fails it."""
-    path = tmp_path_factory.mktemp("schema") / "schema.json"
-    call_command(
-        "spectacular", "--validate", "--fail-on-warn", "--format", "openapi-json",
-        "--file", str(path),
-    )  # fmt: skip
-    made = json.loads(path.read_text())
-    for schema in made["components"]["schemas"].values():
-        if "properties" in schema and "allOf" not in schema:
-            schema["additionalProperties"] = False
-    return made
 
 
 def documented(document: Json) -> dict[tuple[str, str], Json]:
