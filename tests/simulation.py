@@ -80,7 +80,7 @@ class Simulator:
                 "Authorization": f"Bearer {self.token}",
                 "Content-Type": f"application/{'merge-patch+' if method == 'PATCH' else ''}json",
             },
-            timeout=10,
+            timeout=60,
         )
         assert answer.status < 300, answer.data
         return orjson.loads(answer.data)
@@ -88,7 +88,7 @@ class Simulator:
     def text(self, path: str) -> str:
         """What a GET answers, as it is."""
         headers = {"Authorization": f"Bearer {self.token}"}
-        answer = self._http.request("GET", self.server + path, headers=headers, timeout=10)
+        answer = self._http.request("GET", self.server + path, headers=headers, timeout=60)
         assert answer.status == 200, answer.data
         return answer.data.decode()
 
@@ -177,7 +177,7 @@ def simulator_process(*arguments: str, env: dict[str, str] | None = None) -> Ite
     )
     simulator = Simulator(f"http://127.0.0.1:{port}", token)
     try:
-        eventually("the simulator answers", lambda: _answers(simulator, process), within_s=30)
+        eventually("the simulator answers", lambda: _answers(simulator, process))
         yield simulator
     finally:
         process.terminate()

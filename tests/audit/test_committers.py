@@ -14,7 +14,8 @@ from tests.audit.writing import one_chain, places, record
 from tests.constraints.moves import insert_like
 from tests.constraints.racing import race
 from tests.constraints.rows import make
-from tests.scheduler.locks import LIMIT_S, at_once, until_somebody_waits
+from tests.kube.waiting import PATIENCE_S
+from tests.scheduler.locks import at_once, until_somebody_waits
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -62,6 +63,6 @@ def test_who_commits_waits_for_no_end_before_all_else_is_done() -> None:
             waiting = thread.submit(other)
             until_somebody_waits()
             record()
-        waiting.result(LIMIT_S)
+        waiting.result(PATIENCE_S)
     [chain] = verify()
     assert (chain.rows, chain.head.position) == (2, 2)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from django.core.signals import request_finished, request_started
-from playwright.sync_api import Browser, ConsoleMessage, Page
+from playwright.sync_api import Browser, ConsoleMessage, Page, expect
 from pytest_django import Settings
 from pytest_django.live_server_helper import LiveServer
 
@@ -19,7 +19,9 @@ from controlplane.kernel import clock
 from tests import parts
 from tests.browser import scene
 from tests.browser.scene import Scene
+from tests.kube.waiting import PATIENCE_S
 
+expect.set_options(timeout=1000 * PATIENCE_S)
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 # Playwright runs an event loop in the thread that also builds the rows.
 os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"

@@ -99,7 +99,7 @@ def test_modifiers_and_the_switch_leave_the_keys_alone(inbox: Page) -> None:
 def test_a_key_opens_what_it_does_to_others_and_keeps_the_focus(inbox: Page, key: str) -> None:
     press(inbox, "j", key)
     of = card(inbox, DINO)
-    expect(of.get_by_text("were granted now")).to_be_visible(timeout=20_000)
+    expect(of.get_by_text("were granted now")).to_be_visible()
     expect(of).to_be_focused()
 
 
@@ -143,7 +143,7 @@ def test_what_is_chosen_stays_so_while_the_page_polls_and_each_is_told(
     factories.quota_request(
         shown.projects["Downscaling"], shown.flavors["h100-80gb"], shown.people["dora"]
     )
-    expect(inbox.get_by_text("Three more notebooks.")).to_be_visible(timeout=5000)
+    expect(inbox.get_by_text("Three more notebooks.")).to_be_visible()
     expect(inbox.locator("[data-request]")).to_have_count(3)
     expect(inbox.locator("#chosen-count")).to_have_text("2 chosen")
     inbox.get_by_role("button", name="Grant as asked").click()

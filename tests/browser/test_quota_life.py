@@ -99,13 +99,13 @@ def test_from_the_request_to_the_end_of_the_grant(sign_in: SignIn, shown: Pair) 
 
     follow(shown)
     assert walls(shown) == [gpus + 4 for gpus in before]
-    expect(row).not_to_contain_text("not yet applied", timeout=10_000)
+    expect(row).not_to_contain_text("not yet applied")
     assert Quota.objects.get(project__name="vision", flavor__name="h100").nominal_milli == 20_000
 
     grants.begin_and_end_due(at=until + timedelta(seconds=1))
     follow(shown)
     assert walls(shown) == before
     assert Quota.objects.get(project__name="vision", flavor__name="h100").nominal_milli == 16_000
-    expect(row).to_contain_text("ended", timeout=10_000)
+    expect(row).to_contain_text("ended")
     # What ran went on all the while.
     assert set(Workload.objects.values_list("state", flat=True)) == {State.RUNNING}

@@ -23,7 +23,7 @@ def test_ben_asks_and_pia_grants(sign_in: SignIn, shown: Scene) -> None:
 
     # It appears on pia's open page by itself.
     card = pia.locator(".quota-request", has_text="Two more evaluation slices.")
-    expect(card).to_be_visible(timeout=5000)
+    expect(card).to_be_visible()
     card.get_by_label("Note").fill("Until the review.")
     pia.wait_for_timeout(6000)  # a poll later the half-written answer is still there
     expect(card.get_by_label("Note")).to_have_value("Until the review.")
@@ -33,7 +33,7 @@ def test_ben_asks_and_pia_grants(sign_in: SignIn, shown: Scene) -> None:
     quota = Quota.objects.get(project__name="Detection", flavor__name="h100-1g.10gb")
     assert quota.nominal_milli == 6000
     row = ben.get_by_role("row", name="Until the review.")
-    expect(row).to_contain_text("Granted", timeout=5000)
+    expect(row).to_contain_text("Granted")
     ben.goto("/quota")
     expect(ben.locator(".bullet", has_text="h100-1g.10gb")).to_contain_text("of 6")
 

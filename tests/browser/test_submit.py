@@ -38,7 +38,7 @@ def test_a_slice_is_submitted_seen_waiting_and_cancelled(sign_in: SignIn, shown:
     why = Reason(ReasonCode.NO_FREE_CAPACITY, numbers)
     told = {"code": why.code, "numbers": dict(numbers), "text": describe(why)}
     Workload.objects.filter(id=made.id).update(reason=told, reason_at=shown.at)
-    expect(page.get_by_text(describe(why))).to_be_visible(timeout=5000)
+    expect(page.get_by_text(describe(why))).to_be_visible()
 
     page.on("dialog", lambda dialog: dialog.accept())
     page.get_by_role("button", name="Cancel workload").click()
@@ -123,7 +123,7 @@ def test_free_capacity_is_live_and_the_choice_stays(sign_in: SignIn, shown: Scen
     row = page.locator("tr", has=page.locator("[value='h100-80gb']"))
     expect(row).to_contain_text("9 of 31")
     Device.objects.filter(node__name="north-gpu-4", ordinal=7).update(usable=True)
-    expect(row).to_contain_text("10 of 32", timeout=5000)
+    expect(row).to_contain_text("10 of 32")
     expect(page.get_by_role("radio", name="h100-1g.10gb")).to_be_checked()
 
 

@@ -23,7 +23,7 @@ def test_two_tenants_submit_run_and_see_their_spend() -> None:
         env=environ,
         capture_output=True,
         text=True,
-        timeout=280,
+        timeout=1200,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr

@@ -28,7 +28,8 @@ from controlplane.kernel.errors import Conflict, Invalid, NotFound
 from controlplane.kernel.ids import uuid7
 from tests import factories
 from tests.factories import AT
-from tests.scheduler.locks import LIMIT_S, at_once, until_somebody_waits
+from tests.kube.waiting import PATIENCE_S
+from tests.scheduler.locks import at_once, until_somebody_waits
 
 OF_POOL = {"cloud.google.com/gke-nodepool": "a3"}
 POOL = Declared("a3", OF_POOL, "queued-provisioning.gke.io", 4, {"maxRunDurationSeconds": "60"})
@@ -214,7 +215,7 @@ def test_whoever_reads_the_cluster_and_whoever_forgets_a_pool_do_not_block_each_
             NodePool.objects.update(used={"nodes": 1})
 
     def forget() -> None:
-        assert held.wait(LIMIT_S)
+        assert held.wait(PATIENCE_S)
         declared_pools.forget(id=pool.id, at=AT, **BY)
 
     at_once(read, forget)

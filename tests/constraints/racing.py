@@ -10,14 +10,14 @@ from threading import Barrier
 from django.db import DatabaseError, connection, transaction
 
 from tests.constraints.moves import Statement
+from tests.kube.waiting import PATIENCE_S
 
-LIMIT_S = 30.0
 HELD_OPEN_S = 0.005  # long enough for the others to reach the same row
 
 
 def race(attacks: Sequence[Callable[[], Statement]], *, isolation: str = "") -> list[str]:
     """For each attack "" when it committed, else the SQLSTATE it was refused with."""
-    start = Barrier(len(attacks), timeout=LIMIT_S)
+    start = Barrier(len(attacks), timeout=PATIENCE_S)
 
     def one(attack: Callable[[], Statement]) -> str:
         statement = attack()
@@ -36,4 +36,4 @@ def race(attacks: Sequence[Callable[[], Statement]], *, isolation: str = "") -> 
         return ""
 
     with ThreadPoolExecutor(len(attacks)) as threads:
-        return [future.result(LIMIT_S) for future in [threads.submit(one, a) for a in attacks]]
+        return [future.result(PATIENCE_S) for future in [threads.submit(one, a) for a in attacks]]

@@ -31,7 +31,7 @@ class Scene:
 
     def end_well(self) -> None:
         """Healthy steps until all has ended; then nothing may be wrong."""
-        self.world.until(self._all_ended, within_s=60)
+        self.world.until(self._all_ended)
         self.world.dispatch()
         port = self.world.port
         faults = verdict.faults(

@@ -81,7 +81,7 @@ class Rounds:
     def end(self) -> None:
         """All is over, by healthy steps."""
         live = Workload.objects.exclude(state__in=sorted(TERMINAL))
-        self.scene.world.until(lambda: not live.exists(), within_s=60)
+        self.scene.world.until(lambda: not live.exists())
 
     def what_is_stored_was_accepted(self) -> None:
         """That, and all of it."""

@@ -35,7 +35,7 @@ def test_an_array_of_twenty_runs_to_its_end_three_at_a_time(world: World) -> Non
         at_most.append(sum(state in HOLDING for state in states))
         return set(states) == {"SUCCEEDED"}
 
-    world.until(ended, within_s=60)
+    world.until(ended)
     assert max(at_most) <= 3
     # By their rows, since a turn may begin and end three of them.
     spans = [(row.admitted_at, row.ended_at) for row in array.elements.all()]

@@ -27,6 +27,7 @@ from scheduler.services import workloads
 from scheduler.services.specs import PodSetSpec, WorkloadSpec
 from tenants import access
 from tenants.models import Member, Project, Quota, Rate, Role, Tenant, User
+from tests.kube.waiting import PATIENCE_S
 from tests.simulation import Simulator
 
 A100 = "A100-SXM4-80GB"
@@ -125,20 +126,20 @@ class Installation:
         self.dispatch()
         self.observe()
 
-    def until(self, reached: Callable[[], bool], *, within_s: float = 20) -> None:
+    def until(self, reached: Callable[[], bool]) -> None:
         """Turn until it is so; fails with the states seen."""
-        deadline = time.monotonic() + within_s
+        deadline = time.monotonic() + PATIENCE_S
         while not reached():
             states = list(Workload.objects.values_list("name", "state", "reason"))
             assert time.monotonic() < deadline, states
             self.turn()
 
-    def until_state(self, workload: Workload, *states: State, within_s: float = 20) -> Workload:
+    def until_state(self, workload: Workload, *states: State) -> Workload:
         def reached() -> bool:
             workload.refresh_from_db()
             return workload.state in states
 
-        self.until(reached, within_s=within_s)
+        self.until(reached)
         return workload
 
     def quota(

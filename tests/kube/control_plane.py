@@ -123,7 +123,7 @@ class ControlPlane:
             ready = any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
             return node if ready and not node["spec"].get("taints") else None
 
-        return eventually(f"node {name} is ready and without taints", usable, within_s=60)
+        return eventually(f"node {name} is ready and without taints", usable)
 
     def add_namespace(self) -> str:
         """Create a namespace that no test had before and return its name."""

@@ -191,7 +191,7 @@ def test_what_its_owner_leaves_behind_is_cancelled(lab: Lab) -> None:
     path = f"/apis/kubeflow.org/v1/namespaces/{lab.work.namespace}/pytorchjobs/bert"
     lab.work.kube.admin.delete(path)
     # The garbage collector takes its pods, and looks every 30 s which kinds there are.
-    lab.until_state(work, State.CANCELLED, within_s=90)
+    lab.until_state(work, State.CANCELLED)
     assert work.events.latest("id").message == "its PyTorchJob bert was deleted"
 
 

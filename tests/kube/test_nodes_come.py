@@ -62,8 +62,8 @@ def test_a_gang_waits_for_nodes_gets_them_made_and_starts_whole(world: Growing) 
     assert work.reason["code"] == "waiting-for-node"
     assert len(placeholders(world)) == 2
     with karpenter(world.kube.admin):
-        world.until_state(work, State.SUCCEEDED, within_s=90)
-        world.until(lambda: not placeholders(world), within_s=30)
+        world.until_state(work, State.SUCCEEDED)
+        world.until(lambda: not placeholders(world))
     assert len(claims(world.kube.admin)) == 2  # and not one more
     ask = NodeAsk.objects.get()
     assert ask.state == AskState.GIVEN
@@ -90,8 +90,8 @@ def test_a_node_that_is_free_takes_its_part_and_no_placeholder(world: Growing) -
         world.turn()
         assert len(placeholders(world)) == 1
         with karpenter(world.kube.admin):
-            world.until_state(work, State.SUCCEEDED, within_s=90)
-            world.until(lambda: not placeholders(world), within_s=30)
+            world.until_state(work, State.SUCCEEDED)
+            world.until(lambda: not placeholders(world))
         assert len(claims(world.kube.admin)) == 1
         assert NodeAsk.objects.get().state == AskState.GIVEN
     finally:

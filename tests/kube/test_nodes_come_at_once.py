@@ -64,10 +64,10 @@ def test_a_gang_waits_gets_all_nodes_by_one_request_and_starts_whole(world: Grow
     [request] = requests(world)
     assert [pods["count"] for pods in request["spec"]["podSets"]] == [2]
     with scale_up(world.kube.admin, most=3):
-        world.until_state(work, State.BOUND, State.RUNNING, State.SUCCEEDED, within_s=90)
+        world.until_state(work, State.BOUND, State.RUNNING, State.SUCCEEDED)
         pods = world.kube.admin.get(f"/api/v1/namespaces/{world.vision.namespace}/pods")["items"]
-        world.until_state(work, State.SUCCEEDED, within_s=90)
-        world.until(lambda: nothing_is_left(world), within_s=30)
+        world.until_state(work, State.SUCCEEDED)
+        world.until(lambda: nothing_is_left(world))
     consumes = "autoscaling.x-k8s.io/consume-provisioning-request"
     told = [pod["metadata"]["annotations"].get(consumes) for pod in pods]
     assert told == [request["metadata"]["name"]] * 2
@@ -80,7 +80,7 @@ def test_a_gang_waits_gets_all_nodes_by_one_request_and_starts_whole(world: Grow
 def test_a_request_that_fails_is_told_and_made_again_later(world: Growing) -> None:
     [work] = world.submit(spec("h100", gpus=8, count=3))
     with scale_up(world.kube.admin, most=2):
-        world.until(lambda: NodeAsk.objects.filter(state=AskState.FAILED).exists(), within_s=60)
+        world.until(lambda: NodeAsk.objects.filter(state=AskState.FAILED).exists())
     assert nothing_is_left(world)
     work.refresh_from_db()
     assert work.state == State.PENDING
@@ -90,7 +90,7 @@ def test_a_request_that_fails_is_told_and_made_again_later(world: Growing) -> No
     later = now() + node_asks.AGAIN + timedelta(seconds=1)
     assert node_asks.plan(at=later) == 1
     with scale_up(world.kube.admin, most=3):
-        world.until_state(work, State.SUCCEEDED, within_s=90)
+        world.until_state(work, State.SUCCEEDED)
 
 
 def test_what_is_cancelled_leaves_no_request(world: Growing) -> None:

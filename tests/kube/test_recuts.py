@@ -81,7 +81,7 @@ class Site(Installation):
         self.sync()
 
     def until_ended(self) -> Recut:
-        self.until(lambda: not self.recut.live, within_s=60)
+        self.until(lambda: not self.recut.live)
         return self.recut
 
     def told(self) -> list[str]:
@@ -152,7 +152,7 @@ def opened_as(site: Site, slices: dict[str, int]) -> None:
 @pytest.mark.usefixtures("granted")
 def test_what_runs_there_is_preempted_and_work_starts_on_its_new_slices(site: Site) -> None:
     [victim] = site.submit(spec("h100.1g", command=LONG, name="victim", grace_s=1))
-    site.until_state(victim, State.RUNNING, within_s=60)
+    site.until_state(victim, State.RUNNING)
     site.plan("preempt")
     recut = site.until_ended()
     assert (recut.state, recut.trouble) == ("done", "")
@@ -162,7 +162,7 @@ def test_what_runs_there_is_preempted_and_work_starts_on_its_new_slices(site: Si
     told = WorkloadEvent.objects.get(workload=victim, after="PREEMPTING").message
     assert told == f"the node {site.node} is cut anew, as oz planned"
     [halves] = site.submit(spec("h100.3g", name="halves"))
-    site.until_state(halves, State.SUCCEEDED, within_s=60)
+    site.until_state(halves, State.SUCCEEDED)
     victim.refresh_from_db()
     assert victim.state == State.PENDING
 
@@ -171,7 +171,7 @@ def test_what_runs_there_is_preempted_and_work_starts_on_its_new_slices(site: Si
 def test_a_cut_that_fails_once_work_has_ended_is_cut_back(site: Site, manager: Manager) -> None:
     manager.fails(site.node)
     [work] = site.submit(spec("h100.1g", command=("sleep", "3"), name="works"))
-    site.until_state(work, State.RUNNING, within_s=60)
+    site.until_state(work, State.RUNNING)
     site.plan("wait")
     site.turn()
     assert (site.there.cordoned, site.there.mig_config) == (True, "")
@@ -183,7 +183,7 @@ def test_a_cut_that_fails_once_work_has_ended_is_cut_back(site: Site, manager: M
     work.refresh_from_db()
     assert (work.state, work.attempts.count()) == (State.SUCCEEDED, 1)
     [again] = site.submit(spec("h100.1g", name="again"))
-    site.until_state(again, State.SUCCEEDED, within_s=60)
+    site.until_state(again, State.SUCCEEDED)
 
 
 @pytest.mark.usefixtures("manager")

@@ -62,7 +62,7 @@ def turning(lab: Lab, what: str, reached: Callable[[], bool]) -> None:
         turn(lab)
         return reached()
 
-    eventually(what, turned, within_s=90)
+    eventually(what, turned)
 
 
 def until(lab: Lab, what: str, states_are: dict[str, State]) -> None:
@@ -137,7 +137,7 @@ def test_an_old_dump_put_back_under_a_living_cluster_harms_nothing(
 
     with followed(lab.cluster):
         heard = Cluster.objects.filter(state=ClusterState.ACTIVE)
-        eventually("it is listed", heard.exists, within_s=60)
+        eventually("it is listed", heard.exists)
         until(
             lab,
             "it is reconciled",

@@ -3,9 +3,17 @@
 import time
 from collections.abc import Callable
 
+PATIENCE_S = 120.0
+"""How long a test waits for what has to come: a slow machine gets there, and only a failure takes
+as long."""
+
 
 def eventually[T](
-    what: str, probe: Callable[[], T | None], *, within_s: float = 30.0, every_s: float = 0.05
+    what: str,
+    probe: Callable[[], T | None],
+    *,
+    within_s: float = PATIENCE_S,
+    every_s: float = 0.05,
 ) -> T:
     """Return the first truthy answer of `probe`; TimeoutError says `what` was awaited."""
     deadline = time.monotonic() + within_s

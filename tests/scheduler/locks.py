@@ -6,9 +6,7 @@ from threading import Barrier, Event
 
 from django.db import connection
 
-from tests.kube.waiting import eventually
-
-LIMIT_S = 30.0
+from tests.kube.waiting import PATIENCE_S, eventually
 
 
 def somebody_waits() -> bool:
@@ -27,14 +25,13 @@ def until_somebody_waits(*, unless: Event | None = None) -> None:
     eventually(
         "somebody waits for a lock",
         lambda: somebody_waits() or (unless and unless.is_set()),
-        within_s=LIMIT_S,
         every_s=0.01,
     )
 
 
 def at_once[T](*acts: Callable[[], T]) -> list[T]:
     """What each act returned, all begun at the same moment, each on a connection of its own."""
-    start = Barrier(len(acts), timeout=LIMIT_S)
+    start = Barrier(len(acts), timeout=PATIENCE_S)
 
     def one(act: Callable[[], T]) -> T:
         try:
@@ -45,4 +42,4 @@ def at_once[T](*acts: Callable[[], T]) -> list[T]:
             connection.close()
 
     with ThreadPoolExecutor(len(acts)) as threads:
-        return [done.result(LIMIT_S) for done in [threads.submit(one, act) for act in acts]]
+        return [done.result(PATIENCE_S) for done in [threads.submit(one, act) for act in acts]]

@@ -6,7 +6,8 @@ from threading import Event
 
 from django.db import connection, transaction
 
-from tests.scheduler.locks import LIMIT_S, until_somebody_waits
+from tests.kube.waiting import PATIENCE_S
+from tests.scheduler.locks import until_somebody_waits
 
 
 def meanwhile[T](first: Callable[[], object], second: Callable[[], T]) -> Future[T]:
@@ -28,5 +29,5 @@ def meanwhile[T](first: Callable[[], object], second: Callable[[], T]) -> Future
             first()
             other = threads.submit(beside)
             until_somebody_waits(unless=ended)
-        other.exception(LIMIT_S)
+        other.exception(PATIENCE_S)
     return other

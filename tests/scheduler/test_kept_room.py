@@ -18,7 +18,8 @@ from scheduler.selectors import load, policy
 from tenants.models import Quota, Role
 from tests import factories
 from tests.factories import AT
-from tests.scheduler.locks import LIMIT_S, until_somebody_waits
+from tests.kube.waiting import PATIENCE_S
+from tests.scheduler.locks import until_somebody_waits
 from tests.scheduler.stage import Stage
 
 LONG_AGO = AT - timedelta(seconds=1800)
@@ -142,7 +143,7 @@ def test_two_that_count_lock_the_rows_in_one_order(committed: Stage) -> None:
             other = threads.submit(beside)
             until_somebody_waits()
             assert len(rows.filter(id__in=[room.id for room in rooms[1:]])) == 2
-        other.result(LIMIT_S)
+        other.result(PATIENCE_S)
     assert counted() == 20
 
 

@@ -18,7 +18,8 @@ from scheduler.loop.pods.claims import close_started
 from scheduler.models import Attempt, Operation, Placement, Workload, WorkloadEvent
 from tenants.models import Charge, Quota, UsageInterval
 from tests.factories import AT
-from tests.scheduler.locks import LIMIT_S, at_once, until_somebody_waits
+from tests.kube.waiting import PATIENCE_S
+from tests.scheduler.locks import at_once, until_somebody_waits
 from tests.scheduler.stage import LATER, Stage
 
 SECOND = timedelta(seconds=1)
@@ -262,7 +263,7 @@ def test_two_observers_of_one_gang_draw_one_conclusion(
     monkeypatch.setattr(observe, "crash", before_the_end)
 
     def second() -> None:
-        assert written.wait(LIMIT_S)
+        assert written.wait(PATIENCE_S)
         committed.observe(other)
         seen.set()
 
@@ -290,7 +291,7 @@ def test_no_step_is_lost_between_the_dispatcher_and_the_observer(
     monkeypatch.setattr(dispatch, "close_started", closing)
 
     def look() -> None:
-        assert moving.wait(LIMIT_S)
+        assert moving.wait(PATIENCE_S)
         live = Placement.objects.select_related("workload__project", "attempt").order_by("-id")
         committed.observe(*[replace(succeeded(committed, each), phase=phase) for each in live])
         looked.set()

@@ -13,7 +13,8 @@ from scheduler.loop.observing import retry
 from scheduler.models import Attempt, Operation, Workload
 from scheduler.services.transition import Step, transition
 from tests.factories import AT
-from tests.scheduler.locks import LIMIT_S, at_once, until_somebody_waits
+from tests.kube.waiting import PATIENCE_S
+from tests.scheduler.locks import at_once, until_somebody_waits
 from tests.scheduler.stage import Stage
 
 
@@ -71,7 +72,7 @@ def test_it_and_an_observer_who_sees_the_pods_run_do_not_block_each_other(
     monkeypatch.setattr(retry, "transition", moving)
 
     def look() -> bool:
-        assert moved.wait(LIMIT_S)
+        assert moved.wait(PATIENCE_S)
         committed.observe(*running)
         looked.set()
         return True

@@ -18,8 +18,7 @@ from scheduler.selectors.waiting import Waiting
 from scheduler.services.transition import Step, transition
 from tenants.models import Project
 from tests.factories import AT
-from tests.kube.waiting import eventually
-from tests.scheduler.locks import LIMIT_S
+from tests.kube.waiting import PATIENCE_S, eventually
 from tests.scheduler.stage import Stage
 
 
@@ -70,9 +69,9 @@ def unfinished(act: Callable[[], object]) -> Iterator[None]:
         connection.close()
 
     with other:
-        other.submit(do).result(LIMIT_S)
+        other.submit(do).result(PATIENCE_S)
         yield
-        other.submit(commit).result(LIMIT_S)
+        other.submit(commit).result(PATIENCE_S)
 
 
 def nothing_older() -> bool:
@@ -95,7 +94,7 @@ def counted() -> int:
 def at_rest() -> int:
     """Those of a load that has nothing to read again. Others of the same server may hold back what
     is known to be old, and make checkpoints: the least of some."""
-    eventually("nothing older is open in the server", nothing_older, within_s=LIMIT_S)
+    eventually("nothing older is open in the server", nothing_older)
     return min(counted() for _ in range(5))
 
 
@@ -169,7 +168,7 @@ def test_what_another_thread_read_meanwhile_is_of_a_later_moment(
         if not others:
             others.append("another")
             with ThreadPoolExecutor(1) as other:
-                other.submit(later).result(LIMIT_S)
+                other.submit(later).result(PATIENCE_S)
         return found
 
     def later() -> None:

@@ -34,17 +34,14 @@ def test_the_watcher_goes_on_by_the_new_credential(world: World) -> None:
         eventually("it is followed", lambda: Cluster.objects.get().version != "")
         with simulation(layout="demo-south", bookmark_s=0.2) as other:
             other.store_credential(world.cluster)
-            eventually("the other is followed", lambda: follows(other), within_s=20)
+            eventually("the other is followed", lambda: follows(other))
             store_credential(world.cluster, server=other.server, token="a-token-that-is-not-it")
             eventually(
                 "a token that is not it is told",
                 lambda: "Unauthorized" in Cluster.objects.get().last_error,
-                within_s=20,
             )
             world.simulator.store_credential(world.cluster)
-            eventually(
-                "the first is followed again", lambda: follows(world.simulator), within_s=20
-            )
+            eventually("the first is followed again", lambda: follows(world.simulator))
     finally:
         stop.set()
         thread.join(10)

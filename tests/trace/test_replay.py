@@ -33,7 +33,7 @@ def replay(folder: Path, *options: str) -> tuple[int, str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=300,
+        timeout=1200,
     )
     return done.returncode, done.stdout
 
