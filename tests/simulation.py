@@ -30,8 +30,8 @@ from clusters.adapters.kubernetes.names import Names
 from clusters.models import Cluster
 from clusters.services import credentials
 from clusters.simulator.server import TOKEN, Options, Server, listening
-from tests.kube.waiting import eventually
 from tests.networks import LOOPBACK
+from tests.waiting import eventually
 
 INSTALLATION = "berth"
 PREFIX = "berth.dev"

@@ -147,9 +147,6 @@ class Cycle:
             evictions=self.evictions,
             begun=self._begun,
         )
-        self._overtaken = Overtaken(
-            snapshot=snapshot, flavors=self._now.flavors, book=self._now.book
-        )
         self._promised: set[NodeId] = set()
         self._preempts: list[Preempt] = []
         self._shrinks: list[Shrink] = []
@@ -162,7 +159,10 @@ class Cycle:
     def run(self) -> Plan:
         backlog = self._backlog()
         held = blocked(self.snapshot, backlog.doubtful if backlog else None)
-        self._overtaken.blocked = held.keys()
+        self._overtaken = Overtaken(
+            snapshot=self.snapshot, flavors=self._now.flavors, book=self._now.book,
+            blocked=held.keys(),
+        )  # fmt: skip
         self._holds += (Hold((id,), held[id]) for id in sorted(held))
         landed = land(
             snapshot=self.snapshot,
@@ -362,10 +362,10 @@ class Cycle:
         """
         own = evictions.candidates.own_amounts(pending=pending)
         options = [o for o in options if self.admission.kept.may_evict(pending, o)]
-        by = partial(self.admission.guarantor, pending=pending, gives_way=own)
+        guarantor = partial(self.admission.guarantor, pending=pending, gives_way=own)
         wait = evictions.find(
             pending=pending, request=request, options=options, book=self._now.book,
-            guarantors={option: by(option=option) for option in options},
+            guarantors={option: guarantor(option=option) for option in options},
             eligible_for=partial(self.eligible, evictions, pending),
         )  # fmt: skip
         if not isinstance(wait, Wait):

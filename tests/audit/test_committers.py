@@ -14,8 +14,8 @@ from tests.audit.writing import one_chain, places, record
 from tests.constraints.moves import insert_like
 from tests.constraints.racing import race
 from tests.constraints.rows import make
-from tests.kube.waiting import PATIENCE_S
 from tests.scheduler.locks import at_once, until_somebody_waits
+from tests.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

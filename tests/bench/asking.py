@@ -26,7 +26,7 @@ from tests import factories
 from tests.bench import wall
 from tests.bench.decisions import waiting
 from tests.bench.report import ROOT, Figures, percentile
-from tests.kube.waiting import eventually
+from tests.waiting import eventually
 
 PROJECTS, WORKLOADS, CLIENTS, WEB_WORKERS = 1_000, 100_000, 8, 2
 ORGANISATIONS, DEPARTMENTS = 11, 100

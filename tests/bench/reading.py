@@ -34,7 +34,7 @@ from scheduler.models import Attempt, Placement, Workload
 from tests import factories
 from tests.bench.decisions import waiting
 from tests.bench.report import ROOT, Figures, percentile
-from tests.kube.waiting import eventually
+from tests.waiting import eventually
 
 NODES, FOREIGN, OURS, PER_S = 5_000, 50_000, 10_000, 500
 FOREIGN_CPU_MILLI = 500

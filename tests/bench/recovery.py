@@ -147,7 +147,7 @@ def _over(world: Any) -> None:
     live = Workload.objects.exclude(state__in=sorted(TERMINAL))
     for workload in list(live.all()):
         workloads.cancel(actor=world.ada, workload=workload, at=now())
-    world.until(lambda: not live.exists(), within_s=WITHIN_S)
+    world.until(lambda: not live.exists())
 
 
 def main() -> None:

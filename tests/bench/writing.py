@@ -41,8 +41,8 @@ from tests.bench.decisions import waiting
 from tests.bench.report import Figures
 from tests.kube.api import Json
 from tests.kube.control_plane import NAMES, ControlPlane
-from tests.kube.waiting import eventually
 from tests.networks import LOOPBACK
+from tests.waiting import eventually
 
 PODS = 400
 ROUNDS = 7

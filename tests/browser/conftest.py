@@ -19,7 +19,7 @@ from controlplane.kernel import clock
 from tests import parts
 from tests.browser import scene
 from tests.browser.scene import Scene
-from tests.kube.waiting import PATIENCE_S
+from tests.waiting import PATIENCE_S
 
 expect.set_options(timeout=1000 * PATIENCE_S)
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")

@@ -17,7 +17,7 @@ from tenants.services import grants
 from tests.browser.conftest import SignIn
 from tests.flows.losing import Pair, pair
 from tests.flows.world import World, spec
-from tests.kube.waiting import eventually
+from tests.waiting import eventually
 
 LONG = ("sleep", "600")
 DAY = timedelta(days=1)

@@ -5,7 +5,7 @@ from itertools import count
 
 from clusters.adapters.kubernetes.adapter import KubernetesCluster
 from clusters.port import PodPhase, PodReport, PodRequest
-from tests.kube.waiting import eventually
+from tests.waiting import eventually
 
 _serial = count(1)
 ENDED = [phase for phase in PodPhase if phase.ended]

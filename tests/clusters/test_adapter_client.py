@@ -13,8 +13,8 @@ from clusters.adapters.kubernetes.client import Client
 from clusters.port import ClusterError, Fault
 from controlplane.kernel import deadlines
 from tests.clusters.scripted import Act, Scripted, answer, raw, scripted
-from tests.kube.waiting import eventually
 from tests.networks import LOOPBACK
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.part_simulator
 

@@ -15,6 +15,7 @@ from clusters.credential import ClientCertificate
 from clusters.port import ClusterError, Fault
 from tests.clusters.authority import Authority
 from tests.networks import LOOPBACK
+from tests.waiting import PATIENCE_S
 
 AUTHORITY = Authority()
 
@@ -58,7 +59,7 @@ def server(tmp_path: Path) -> Iterator[str]:
         thread.start()
         yield f"https://127.0.0.1:{http.server_port}"
         http.shutdown()
-        thread.join(10)
+        thread.join(PATIENCE_S)
 
 
 def client(server: str, identity: str | ClientCertificate, *, ca_pem: str | None) -> Client:

@@ -28,8 +28,8 @@ from controlplane.kernel.errors import Conflict, Invalid, NotFound
 from controlplane.kernel.ids import uuid7
 from tests import factories
 from tests.factories import AT
-from tests.kube.waiting import PATIENCE_S
 from tests.scheduler.locks import at_once, until_somebody_waits
+from tests.waiting import PATIENCE_S
 
 OF_POOL = {"cloud.google.com/gke-nodepool": "a3"}
 POOL = Declared("a3", OF_POOL, "queued-provisioning.gke.io", 4, {"maxRunDurationSeconds": "60"})

@@ -13,8 +13,8 @@ from controlplane.audit.models import AuditEvent
 from controlplane.kernel import clock, hints
 from scheduler import tasks
 from tests import factories
-from tests.kube.waiting import eventually
 from tests.simulation import Simulator, simulator
+from tests.waiting import eventually
 
 __all__ = ["simulator"]
 

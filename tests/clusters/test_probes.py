@@ -23,6 +23,7 @@ from scheduler import tasks
 from tests import factories
 from tests.factories import AT
 from tests.simulation import Simulator, simulator, store_credential
+from tests.waiting import PATIENCE_S
 
 __all__ = ["simulator"]
 
@@ -323,14 +324,14 @@ def at_once(*acts: Callable[[], object]) -> None:
 
     def done(act: Callable[[], object]) -> None:
         try:
-            together.wait(timeout=10)
+            together.wait(PATIENCE_S)
             act()
         finally:
             connection.close()
 
     with ThreadPoolExecutor(len(acts)) as threads:
         for each in [threads.submit(done, act) for act in acts]:
-            each.result(timeout=30)
+            each.result(PATIENCE_S)
 
 
 @pytest.mark.django_db(transaction=True)

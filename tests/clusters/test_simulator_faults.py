@@ -15,8 +15,8 @@ from tests.clusters.acting import (
     request,
     wait,
 )
-from tests.kube.waiting import eventually
 from tests.simulation import Simulator, simulator
+from tests.waiting import eventually
 
 __all__ = ["simulator"]
 

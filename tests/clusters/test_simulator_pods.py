@@ -18,8 +18,8 @@ from tests.clusters.acting import (
     run,
     wait,
 )
-from tests.kube.waiting import eventually
 from tests.simulation import Simulator, simulation, simulator
+from tests.waiting import eventually
 
 __all__ = ["simulator"]
 

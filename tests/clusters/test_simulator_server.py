@@ -15,8 +15,8 @@ from clusters.simulator import layouts
 from clusters.simulator.layouts import BadLayout
 from clusters.simulator.server import listening
 from tests.clusters.acting import opened, request, run, wait
-from tests.kube.waiting import eventually
 from tests.simulation import Simulator, simulation, simulator, simulator_process
+from tests.waiting import eventually
 
 __all__ = ["simulator"]
 

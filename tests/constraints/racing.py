@@ -10,7 +10,7 @@ from threading import Barrier
 from django.db import DatabaseError, connection, transaction
 
 from tests.constraints.moves import Statement
-from tests.kube.waiting import PATIENCE_S
+from tests.waiting import PATIENCE_S
 
 HELD_OPEN_S = 0.005  # long enough for the others to reach the same row
 

@@ -30,13 +30,13 @@ from tenants.services.grants import Allotment
 from tests import factories
 from tests.flows.world import spec
 from tests.scheduler.stage import Stage, build
+from tests.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 ROUNDS = int(os.environ.get("BERTH_STORM_ROUNDS", "4"))
 SEED = int(os.environ.get("BERTH_STORM_SEED", "7"))
 THREADS = 64
-LIMIT_S = 120.0
 BACKLOG = 200
 """That goes on waiting from round to round, lest the thousandth costs what all before it left."""
 _GROWN = """
@@ -163,7 +163,7 @@ class Storm:
         its name; nothing but a refusal may come of it."""
         names = [name for name, (many, _) in self.acts.items() for _ in range(many)]
         assert len(names) == THREADS
-        start = Barrier(THREADS, action=self.between, timeout=LIMIT_S)
+        start = Barrier(THREADS, action=self.between, timeout=PATIENCE_S)
 
         def one(nth: int) -> Counter[str]:
             dice, found = random.Random(seed * THREADS + nth), Counter[str]()

@@ -22,8 +22,8 @@ from tests.kube.fixtures import CLAIMS, control_plane, needs
 from tests.kube.kubelet import kubelet
 from tests.kube.manifests import apply
 from tests.kube.mig_manager import make_config_map, mig_manager
-from tests.kube.waiting import eventually
 from tests.simulation import Simulator, simulation
+from tests.waiting import eventually
 
 NEWER = ("DeviceClass", "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding")
 """What the oldest Kubernetes has not."""

@@ -16,8 +16,8 @@ from clusters.adapters.kubernetes.rights import Right
 from clusters.confinement import Confinement
 from clusters.port import PodPhase, PodReport, PodRequest
 from tests.kube.gpu_nodes import gpu_node
-from tests.kube.waiting import eventually
 from tests.networks import LOOPBACK
+from tests.waiting import eventually
 
 _serial = count(1)
 ENDED = [phase for phase in PodPhase if phase.ended]

@@ -10,7 +10,7 @@ from clusters.confinement import Confinement
 from clusters.port import ClusterError, Fault, NodeReport, PodPhase, PodReport
 from tests.contract.stage import ENDED, Stage
 from tests.kube import binaries
-from tests.kube.waiting import eventually
+from tests.waiting import eventually
 
 
 def refused(call: pytest.ExceptionInfo[ClusterError]) -> Fault:

@@ -14,7 +14,7 @@ from clusters.published import Pin
 from tests.contract.stage import Stage
 from tests.kube import resource_slices as made
 from tests.kube.resource_slices import DRIVER, PATH, Json
-from tests.kube.waiting import eventually
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.part_simulator
 

@@ -10,7 +10,7 @@ from clusters.adapters.kubernetes.exposure import NAME
 from clusters.exposure import ExposureReport
 from clusters.port import ClusterError, Fault
 from tests.contract.stage import Stage
-from tests.kube.waiting import eventually
+from tests.waiting import eventually
 
 POD = f"/api/v1/namespaces/berth-system/pods/{NAME}"
 DEVICES = ["/dev/nvidia0", "GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-1)"]

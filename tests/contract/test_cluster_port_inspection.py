@@ -10,7 +10,7 @@ from clusters.adapters.kubernetes.rights import LOG_RIGHTS
 from clusters.inspection import LOG_KIB, MOST_EVENTS, LogTail
 from clusters.port import ClusterError, Fault, PodPhase, PodReport
 from tests.contract.stage import Stage
-from tests.kube.waiting import eventually
+from tests.waiting import eventually
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from clusters.port import ClusterError, Fault, NodeReport, PodPhase, Verdict
 from clusters.simulator.mig_manager import KEY
 from tests.contract.stage import Stage
 from tests.kube.mig_manager import CONFIG_MAP
-from tests.kube.waiting import eventually
+from tests.waiting import eventually
 
 HALVES = ({"3g.40gb": 2}, {"3g.40gb": 2})
 WAY = "berth-mig-0123456789ab"

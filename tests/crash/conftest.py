@@ -14,8 +14,8 @@ from scheduler.models import Attempt, Workload
 from tests.crash import diary, verdict
 from tests.crash.children import SHORT_S, Children
 from tests.flows.world import World, build
-from tests.kube.waiting import eventually
 from tests.simulation import simulation
+from tests.waiting import eventually
 
 
 @dataclass

@@ -38,9 +38,9 @@ from tenants import access
 from tenants.models import Project, User
 from tenants.services import deliveries
 from tests.flows.world import spec
+from tests.waiting import PATIENCE_S
 
 CLUSTER = "north"
-PATIENCE_S = 20
 
 
 def submit(*, specs: list[dict[str, Any]], project: str = "vision") -> None:  # Any: of `spec`

@@ -28,7 +28,7 @@ from tests.crash.test_probes import PROBING
 from tests.crash.test_recuts import POINTS as RECUTTING
 from tests.flows.world import spec
 from tests.kube.test_claims_fail import CRASH as NARROWING
-from tests.kube.waiting import eventually
+from tests.waiting import eventually
 
 SHORT = ("sleep", "0.3")
 LONG = ("sleep", "600")

@@ -18,7 +18,7 @@ from scheduler.services.specs import WorkloadSpec
 from tests.crash.conftest import Scene
 from tests.crash.rounds import LONG, SHORT, Rounds, over_and_over
 from tests.flows.world import spec
-from tests.kube.waiting import eventually
+from tests.waiting import eventually
 
 SUCCEEDING = ("R1", "R2", "R3", "R8", "R9", "R4", "R5", "R7")
 """R8 and R9 where something runs there that is preempted."""

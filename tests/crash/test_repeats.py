@@ -18,7 +18,7 @@ from tests.crash.test_probes import PROBING
 from tests.crash.test_recuts import FAILING, SUCCEEDING
 from tests.crash.test_repeats_gangs import EVICTING, RESIZING
 from tests.kube.test_claims_fail import CRASH as NARROWING
-from tests.kube.waiting import eventually
+from tests.waiting import eventually
 
 WAYS = (
     ("A1", "B1", "D1", "O1"),

@@ -6,7 +6,7 @@ from scheduler.models import Placement
 from tests.crash.conftest import Scene
 from tests.crash.rounds import LONG, SHORT, Rounds, over_and_over
 from tests.flows.world import spec
-from tests.kube.waiting import eventually
+from tests.waiting import eventually
 
 EVICTING = ("E1", "E2", "E4")
 RESIZING = ("G1", "G2")

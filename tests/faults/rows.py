@@ -32,7 +32,7 @@ from tests.faults.scene import Phase, Scene
 from tests.faults.stand import pod_template
 from tests.kube.api import Json
 from tests.kube.control_plane import NAMES
-from tests.kube.waiting import eventually
+from tests.waiting import eventually
 
 AWAY_H = 6
 

@@ -27,11 +27,10 @@ from controlplane.kernel import clock
 from controlplane.kernel.errors import Conflict
 from scheduler import tasks
 from scheduler.loop import run
-from scheduler.loop.adopting import strays
 from scheduler.loop.catching import catch
 from scheduler.loop.dispatching import collect
 from scheduler.loop.observing import settle
-from scheduler.loop.watching import readers, watch
+from scheduler.loop.watching import readers, strays, watch
 from scheduler.management.commands import watch_clusters
 from scheduler.models import LIVE, Attempt, Confinement, Operation, Workload
 from scheduler.services import workloads
@@ -41,9 +40,9 @@ from tests.faults.proxy import Proxy
 from tests.flows.world import Installation, furnish
 from tests.kube.api import Json
 from tests.kube.control_plane import NAMES, ControlPlane
-from tests.kube.waiting import eventually
 from tests.networks import LOOPBACK
 from tests.simulation import store_credential
+from tests.waiting import eventually
 
 READ_S = 1.5
 """After which a request without an answer is given up."""

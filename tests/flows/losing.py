@@ -13,8 +13,8 @@ from controlplane.kernel.clock import now
 from scheduler.loop.checking import invariants, rules
 from scheduler.loop.observing import requeue
 from tests.flows.world import World, build
-from tests.kube.waiting import eventually
 from tests.simulation import simulation
+from tests.waiting import eventually
 
 HOUR_S = 3600
 UNANSWERED = ClusterError(Fault.UNREACHABLE, "it does not answer")

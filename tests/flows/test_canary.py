@@ -33,9 +33,9 @@ from tenants.models import Member, Project, Role, User
 from tests.api.access_table import API
 from tests.clusters.authority import Authority
 from tests.flows.world import World, build
-from tests.kube.waiting import eventually
 from tests.scheduler.watching import LONG, all_in, following, start
 from tests.simulation import simulation
+from tests.waiting import eventually
 
 NOT_IT = "canary-that-the-cluster-refuses-0123456789"
 MEASURER = "canary-of-the-measurer-0123456789"

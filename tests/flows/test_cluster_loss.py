@@ -16,7 +16,7 @@ from scheduler.services import workloads
 from tenants.models import Quota, UsageInterval
 from tests.flows.losing import UNANSWERED, Pair, broken, lose, pair, silence
 from tests.flows.world import World, spec
-from tests.kube.waiting import eventually
+from tests.waiting import eventually
 
 LONG = ("sleep", "600")
 

@@ -27,8 +27,8 @@ from scheduler.services import workloads
 from scheduler.services.specs import PodSetSpec, WorkloadSpec
 from tenants import access
 from tenants.models import Member, Project, Quota, Rate, Role, Tenant, User
-from tests.kube.waiting import PATIENCE_S
 from tests.simulation import Simulator
+from tests.waiting import PATIENCE_S
 
 A100 = "A100-SXM4-80GB"
 H100 = "H100-80GB-HBM3"

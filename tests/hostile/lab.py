@@ -26,8 +26,8 @@ from tests.clusters.authority import Authority
 from tests.crash.children import Children
 from tests.flows.world import World, build, spec
 from tests.hostile.server import Hostile, hostile
-from tests.kube.waiting import eventually
 from tests.simulation import Simulator, simulation, store_credential
+from tests.waiting import eventually
 
 MOST_MIB = 1024
 """By how much a process that follows clusters may grow through a hostile one."""

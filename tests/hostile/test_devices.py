@@ -12,7 +12,7 @@ from tests.hostile.server import Act
 from tests.hostile.test_lists import NO_JSON, SLOW, pages
 from tests.kube.resource_slices import PATH, partitionable, piece, published, whole
 from tests.kube.resource_slices import uuid as uuid_of
-from tests.kube.waiting import eventually
+from tests.waiting import eventually
 
 API = r"GET /apis/resource\.k8s\.io/v1/"
 SLICES, CLAIMS = rf"{API}resourceslices\?limit", rf"{API}resourceclaims\?limit"

@@ -12,7 +12,7 @@ from tests.hostile.acts import CHUNKED, HEAD, MIB, Json, body, chunk, drip, floo
 from tests.hostile.lab import Lab
 from tests.hostile.server import Act
 from tests.hostile.test_lists import NO_JSON, pages
-from tests.kube.waiting import eventually
+from tests.waiting import eventually
 
 KARPENTER = r"GET /apis/karpenter\.sh/v1"
 POOLS, CLAIMS = rf"{KARPENTER}/nodepools\?limit", rf"{KARPENTER}/nodeclaims\?limit"

@@ -5,7 +5,7 @@ import pytest
 from tests.hostile.acts import Json, body, listing
 from tests.hostile.lab import Lab
 from tests.hostile.test_lists import NODES, PODS
-from tests.kube.waiting import eventually
+from tests.waiting import eventually
 
 
 def node(

@@ -10,7 +10,7 @@ from scheduler.models import Placement
 from tests.hostile.acts import CHUNKED, chunk, drip, event, flood, lines, pod
 from tests.hostile.lab import MOST_NODES, MOST_PODS, Lab
 from tests.hostile.server import GONE, Act, Line
-from tests.kube.waiting import eventually
+from tests.waiting import eventually
 
 WATCH = r"GET /api/v1/pods\?watch=1"
 NODE_WATCH = r"GET /api/v1/nodes\?watch=1"

@@ -23,9 +23,9 @@ from tests.kube.fixtures import CLAIMS, AddNode, needs
 from tests.kube.lab import Lab
 from tests.kube.manifests import added_by, apply, remove
 from tests.kube.operators import Operator
-from tests.kube.waiting import eventually
 from tests.kube.work import catches, work_in
 from tests.networks import LOOPBACK
+from tests.waiting import eventually
 
 CLASSES = "/apis/resource.k8s.io/v1/deviceclasses"
 WHOLE = "device.driver == 'gpu.nvidia.com' && device.attributes['gpu.nvidia.com'].type == 'gpu'"

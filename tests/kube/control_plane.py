@@ -24,11 +24,10 @@ from tests.kube.credentials import ec_private_key_pem, write_kubeconfig, write_t
 from tests.kube.gpu_nodes import gpu_node
 from tests.kube.manifests import apply, parsed
 from tests.kube.processes import Part, free_port
-from tests.kube.waiting import eventually
+from tests.waiting import eventually
 
 HERE = Path(__file__).parent
 NAMES = Names(prefix="berth.dev", installation="berth")
-READY_WITHIN_S = 120.0
 
 _ADMIN, _MANAGER, _SCHEDULER = "admin", "system:kube-controller-manager", "system:kube-scheduler"
 _GROUPS = {_ADMIN: "system:masters", _MANAGER: "", _SCHEDULER: ""}
@@ -266,4 +265,4 @@ class ControlPlane:
         return part
 
     def _wait_until_ready(self, part: Part) -> None:
-        eventually(f"{part.name} is ready", part.is_ready, within_s=READY_WITHIN_S)
+        eventually(f"{part.name} is ready", part.is_ready)

@@ -2,7 +2,7 @@
 
 from tests.kube.api import Api, Json
 from tests.kube.manifests import apply
-from tests.kube.waiting import eventually
+from tests.waiting import eventually
 
 
 def crd(group: str, version: str, kind: str, *, scope: str = "Namespaced") -> Json:

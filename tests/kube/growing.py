@@ -15,8 +15,8 @@ from tenants.models import Project
 from tests.flows.world import Installation, furnish
 from tests.kube.control_plane import NAMES, ControlPlane
 from tests.kube.manifests import added_by, apply, remove
-from tests.kube.waiting import eventually
 from tests.networks import LOOPBACK
+from tests.waiting import eventually
 
 
 @dataclass

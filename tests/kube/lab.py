@@ -21,9 +21,9 @@ from tests.kube.crds import KINDS, crd
 from tests.kube.fixtures import AddNode
 from tests.kube.manifests import apply, remove
 from tests.kube.operators import Operator
-from tests.kube.waiting import eventually
 from tests.kube.work import Work, catches, work_in
 from tests.networks import LOOPBACK
+from tests.waiting import eventually
 
 
 @pytest.fixture(scope="module")

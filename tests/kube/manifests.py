@@ -8,7 +8,7 @@ from clusters.adapters.kubernetes import access
 from clusters.adapters.kubernetes.names import Names
 from clusters.parts import Part
 from tests.kube.api import APPLY_PATCH, Api, Json
-from tests.kube.waiting import eventually
+from tests.waiting import eventually
 
 _COLLECTIONS = {
     "Namespace": "/api/v1/namespaces",

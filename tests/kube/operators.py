@@ -4,7 +4,7 @@ with the labels and the owners that those give them, and make anew what was dele
 from collections.abc import Iterator
 
 from tests.kube.api import MERGE_PATCH, Api, Json
-from tests.kube.waiting import eventually
+from tests.waiting import eventually
 
 _LWS = "leaderworkerset.sigs.k8s.io"
 _OF_RAY = {"RayJob": "rayClusterSpec", "RayService": "rayClusterConfig"}

@@ -5,7 +5,7 @@ from typing import Any
 
 from tests.kube.api import MERGE_PATCH, Answer, Json
 from tests.kube.control_plane import ControlPlane
-from tests.kube.waiting import eventually
+from tests.waiting import eventually
 
 GATE = "berth.dev/placed"
 

@@ -11,7 +11,7 @@ from tests.kube.control_plane import NAMES, ControlPlane
 from tests.kube.editors import editor_of
 from tests.kube.fixtures import RESIZE, AddNode, needs
 from tests.kube.pods import Pods
-from tests.kube.waiting import eventually
+from tests.waiting import eventually
 
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 

@@ -8,8 +8,8 @@ from tests.kube.api import Answer, Json
 from tests.kube.control_plane import ControlPlane
 from tests.kube.fixtures import CLAIMS, RESIZE, needs
 from tests.kube.hooking import serving
-from tests.kube.waiting import eventually
 from tests.kube.work import Work, catches, work_in
+from tests.waiting import eventually
 
 GATES = [{"name": "berth.dev/placed"}]
 

@@ -8,7 +8,7 @@ from scheduler.models import CaughtPod, Placement, Workload
 from tests.kube.api import Json
 from tests.kube.claiming import bare, claiming, claims, given, granted, lab, placed, template
 from tests.kube.lab import Lab
-from tests.kube.waiting import eventually
+from tests.waiting import eventually
 
 __all__ = ["granted", "lab"]
 

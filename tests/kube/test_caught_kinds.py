@@ -5,7 +5,7 @@ import pytest
 from scheduler.core.lifecycle import State
 from scheduler.models import Origin
 from tests.kube.lab import Lab, cluster, lab
-from tests.kube.waiting import eventually
+from tests.waiting import eventually
 
 __all__ = ["cluster", "lab"]
 

@@ -16,7 +16,7 @@ from tenants.models import Charge, UsageInterval
 from tests.flows.world import spec
 from tests.kube.api import MERGE_PATCH, Json
 from tests.kube.lab import Lab, cluster, lab
-from tests.kube.waiting import eventually
+from tests.waiting import eventually
 
 __all__ = ["cluster", "lab"]
 

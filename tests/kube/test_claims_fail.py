@@ -21,9 +21,9 @@ from tests.faults.proxy import Asked, Proxy, Spoil
 from tests.kube.claiming import bare, claims, given, granted, lab, placed, template
 from tests.kube.control_plane import NAMES
 from tests.kube.lab import Lab
-from tests.kube.waiting import eventually
 from tests.networks import LOOPBACK
 from tests.simulation import store_credential
+from tests.waiting import eventually
 
 __all__ = ["granted", "lab"]
 

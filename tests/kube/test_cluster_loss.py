@@ -23,9 +23,9 @@ from tests.flows.losing import broken
 from tests.flows.world import Installation, spec
 from tests.kube.control_plane import ControlPlane
 from tests.kube.lab import Lab, cluster, lab
-from tests.kube.waiting import eventually
 from tests.kube.wire import Wire
 from tests.simulation import simulation, store_credential
+from tests.waiting import PATIENCE_S, eventually
 
 __all__ = ["cluster", "lab"]
 
@@ -47,7 +47,7 @@ def followed(row: Cluster) -> Iterator[None]:
         yield
     finally:
         stop.set()
-        thread.join(10)
+        thread.join(PATIENCE_S)
 
 
 @pytest.fixture

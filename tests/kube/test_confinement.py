@@ -14,8 +14,8 @@ from clusters.port import ClusterError, Fault, PodPhase, PodRequest
 from tests.kube.api import Api, Json
 from tests.kube.control_plane import NAMES, ControlPlane
 from tests.kube.fixtures import AddNode
-from tests.kube.waiting import eventually
 from tests.networks import LOOPBACK
+from tests.waiting import eventually
 
 _serial = count(1)
 _GPU = "nvidia.com/gpu"

@@ -18,7 +18,7 @@ from tests.conftest import Cast
 from tests.kube.api import Json
 from tests.kube.control_plane import NAMES, ControlPlane
 from tests.kube.manifests import apply, parsed
-from tests.kube.waiting import eventually
+from tests.waiting import eventually
 
 type Api = Callable[[User | None], APIClient]
 type Connect = Callable[[Json], None]

@@ -9,7 +9,7 @@ from tests.kube.api import MERGE_PATCH, Json
 from tests.kube.control_plane import ControlPlane
 from tests.kube.fixtures import AddNode
 from tests.kube.pods import GATE, Pods, condition, ended, seconds
-from tests.kube.waiting import eventually
+from tests.waiting import eventually
 
 
 @pytest.fixture

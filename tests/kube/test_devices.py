@@ -23,8 +23,8 @@ from tests.kube.api import Json
 from tests.kube.control_plane import NAMES, ControlPlane
 from tests.kube.fixtures import CLAIMS, AddNode, needs
 from tests.kube.manifests import added_by, apply, remove
-from tests.kube.waiting import eventually
 from tests.networks import LOOPBACK
+from tests.waiting import eventually
 
 pytestmark = [
     pytest.mark.kube,

@@ -10,8 +10,8 @@ from clusters.adapters.kubernetes import manifests
 from tests.kube.api import MERGE_PATCH, Answer
 from tests.kube.control_plane import NAMES, ControlPlane
 from tests.kube.hooking import serving
-from tests.kube.waiting import eventually
 from tests.kube.work import Work, catches
+from tests.waiting import eventually
 
 
 def allows_all(environ: WSGIEnvironment, begin: StartResponse) -> Iterable[bytes]:

@@ -14,9 +14,9 @@ from clusters.port import ProbeStep, Verdict
 from tests.kube.api import Json
 from tests.kube.control_plane import NAMES, ControlPlane
 from tests.kube.manifests import apply, remove
-from tests.kube.waiting import eventually
 from tests.kube.work import BERTH
 from tests.networks import LOOPBACK
+from tests.waiting import eventually
 
 
 def probe(

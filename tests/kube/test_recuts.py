@@ -27,8 +27,8 @@ from tests.kube.control_plane import NAMES, ControlPlane
 from tests.kube.fixtures import AddNode
 from tests.kube.manifests import added_by, apply, remove
 from tests.kube.mig_manager import Manager, mig_manager
-from tests.kube.waiting import eventually
 from tests.networks import LOOPBACK
+from tests.waiting import eventually
 
 pytestmark = [pytest.mark.kube, pytest.mark.django_db(transaction=True)]
 

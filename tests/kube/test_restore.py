@@ -27,8 +27,8 @@ from tests.flows.world import spec
 from tests.kube.control_plane import ControlPlane
 from tests.kube.lab import Lab, cluster, lab
 from tests.kube.test_cluster_loss import followed
-from tests.kube.waiting import eventually
 from tests.simulation import store_credential
+from tests.waiting import eventually
 
 __all__ = ["cluster", "lab"]
 

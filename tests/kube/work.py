@@ -10,7 +10,7 @@ from tests.kube.control_plane import NAMES, ControlPlane
 from tests.kube.editors import editor_of
 from tests.kube.hooking import serving
 from tests.kube.manifests import apply, remove
-from tests.kube.waiting import eventually
+from tests.waiting import eventually
 
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 ADMISSION = "admissionregistration.k8s.io/v1"

@@ -6,7 +6,7 @@ from threading import Barrier, Event
 
 from django.db import connection
 
-from tests.kube.waiting import PATIENCE_S, eventually
+from tests.waiting import PATIENCE_S, eventually
 
 
 def somebody_waits() -> bool:

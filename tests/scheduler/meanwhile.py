@@ -6,8 +6,8 @@ from threading import Event
 
 from django.db import connection, transaction
 
-from tests.kube.waiting import PATIENCE_S
 from tests.scheduler.locks import until_somebody_waits
+from tests.waiting import PATIENCE_S
 
 
 def meanwhile[T](first: Callable[[], object], second: Callable[[], T]) -> Future[T]:

@@ -12,11 +12,11 @@ from clusters.models import FlavorKind, Node
 from clusters.port import Fault, PodPhase
 from clusters.published import DeviceClassReport, Selected
 from scheduler.core.lifecycle import State
-from scheduler.loop.adopting import strays
 from scheduler.loop.catching import catch
 from scheduler.loop.catching.asking import Asks, Devices, Offers, Refused
 from scheduler.loop.dispatching import collect
-from scheduler.loop.dispatching.reach import Reach
+from scheduler.loop.reach import Reach
+from scheduler.loop.watching import strays
 from scheduler.models import CaughtPod as Row
 from scheduler.models import Origin, Placement, Workload
 from tenants.models import Project

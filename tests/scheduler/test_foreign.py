@@ -10,15 +10,14 @@ from clusters.models import Cluster, ForeignSpan, Node
 from clusters.port import PodPhase, PodReport
 from controlplane.kernel import clock
 from scheduler.core.lifecycle import State
-from scheduler.loop.adopting import strays
 from scheduler.loop.observing import observe
-from scheduler.loop.watching import foreign
+from scheduler.loop.watching import foreign, strays
 from scheduler.loop.watching.foreign import ForeignPods
 from scheduler.models import Placement, PlacementSpan
 from tests import factories
 from tests.flows.world import World, spec
-from tests.kube.waiting import eventually
 from tests.scheduler.watching import LONG, all_in, start, watching, world
+from tests.waiting import eventually
 
 __all__ = ["world"]
 

@@ -18,9 +18,9 @@ from scheduler.selectors import load, policy
 from tenants.models import Quota, Role
 from tests import factories
 from tests.factories import AT
-from tests.kube.waiting import PATIENCE_S
 from tests.scheduler.locks import until_somebody_waits
 from tests.scheduler.stage import Stage
+from tests.waiting import PATIENCE_S
 
 LONG_AGO = AT - timedelta(seconds=1800)
 

@@ -12,6 +12,7 @@ from scheduler.loop.lease import Fenced
 from scheduler.models import Attempt, SchedulerLease, Workload
 from tests.scheduler.locks import at_once, until_somebody_waits
 from tests.scheduler.stage import SHARD, Stage
+from tests.waiting import PATIENCE_S
 
 
 def run_out() -> None:
@@ -119,7 +120,7 @@ def test_a_takeover_waits_for_the_plan_in_flight(committed: Stage) -> None:
             with transaction.atomic():
                 lease.fence(held)
                 fenced.set()
-                assert over.wait(10)
+                assert over.wait(PATIENCE_S)
                 order.append("applied")
                 Workload.objects.count()
         finally:
@@ -127,7 +128,7 @@ def test_a_takeover_waits_for_the_plan_in_flight(committed: Stage) -> None:
 
     def take_over() -> None:
         try:
-            assert fenced.wait(10)
+            assert fenced.wait(PATIENCE_S)
             assert lease.acquire(shard=SHARD)
             order.append("taken over")
         finally:
@@ -138,5 +139,5 @@ def test_a_takeover_waits_for_the_plan_in_flight(committed: Stage) -> None:
         until_somebody_waits()
         over.set()
         for each in done:
-            each.result(20)
+            each.result(PATIENCE_S)
     assert order == ["applied", "taken over"]

@@ -18,9 +18,9 @@ from scheduler.loop.pods.claims import close_started
 from scheduler.models import Attempt, Operation, Placement, Workload, WorkloadEvent
 from tenants.models import Charge, Quota, UsageInterval
 from tests.factories import AT
-from tests.kube.waiting import PATIENCE_S
 from tests.scheduler.locks import at_once, until_somebody_waits
 from tests.scheduler.stage import LATER, Stage
+from tests.waiting import PATIENCE_S
 
 SECOND = timedelta(seconds=1)
 

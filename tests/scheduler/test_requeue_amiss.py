@@ -28,6 +28,7 @@ from tests.flows.losing import UNANSWERED, broken, lose, silence
 from tests.scheduler.recutting import recutting
 from tests.scheduler.stage import LATER, Stage
 from tests.scheduler.test_requeue import other, stage
+from tests.waiting import PATIENCE_S
 
 __all__ = ["other", "stage"]
 
@@ -78,7 +79,7 @@ def test_what_is_lost_while_it_is_seen_gone_is_not_unseen_for_ever(
         if not lost:
             thread = threading.Thread(target=_lose, args=(stage.cluster, lost))
             thread.start()
-            thread.join(20)
+            thread.join(PATIENCE_S)
         lock(attempts)
 
     monkeypatch.setattr(observe, "lock", late)

@@ -13,9 +13,9 @@ from scheduler.loop.observing import retry
 from scheduler.models import Attempt, Operation, Workload
 from scheduler.services.transition import Step, transition
 from tests.factories import AT
-from tests.kube.waiting import PATIENCE_S
 from tests.scheduler.locks import at_once, until_somebody_waits
 from tests.scheduler.stage import Stage
+from tests.waiting import PATIENCE_S
 
 
 def give_up(workload: Workload) -> bool:

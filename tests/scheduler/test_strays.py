@@ -10,7 +10,7 @@ import pytest
 
 from clusters.port import Fault, PodPhase, PodReport
 from controlplane.kernel.ids import uuid7
-from scheduler.loop.adopting import strays
+from scheduler.loop.watching import strays
 from scheduler.models import Workload
 from tests.factories import AT
 from tests.scheduler.stage import Stage

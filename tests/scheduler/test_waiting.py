@@ -18,8 +18,8 @@ from scheduler.selectors.waiting import Waiting
 from scheduler.services.transition import Step, transition
 from tenants.models import Project
 from tests.factories import AT
-from tests.kube.waiting import PATIENCE_S, eventually
 from tests.scheduler.stage import Stage
+from tests.waiting import PATIENCE_S, eventually
 
 
 @pytest.fixture(autouse=True)

@@ -17,8 +17,8 @@ from scheduler.loop.watching import readers, watch
 from scheduler.models import Placement, Workload
 from tests import factories
 from tests.flows.world import World, spec
-from tests.kube.waiting import eventually
 from tests.scheduler.watching import LONG, SHORT, all_in, following, start, watching, world
+from tests.waiting import PATIENCE_S, eventually
 
 __all__ = ["world"]
 
@@ -249,7 +249,7 @@ def test_a_cluster_is_not_heard_before_what_it_told_is_stored(
     stored = threading.Event()
 
     def slow_disk(*_: object, **__: object) -> bool:
-        assert stored.wait(10)
+        assert stored.wait(PATIENCE_S)
         return False
 
     monkeypatch.setattr(inventory, "sync", slow_disk)
@@ -283,7 +283,7 @@ def test_pools_that_cannot_be_stored_end_no_watch(
 
     monkeypatch.setattr(KubernetesCluster, "read_autoscaling", read)
     with watching(world) as raised:
-        assert asked.wait(10)
+        assert asked.wait(PATIENCE_S)
         all_in(State.SUCCEEDED, *start(world, 1))
     assert raised == []
 

@@ -4,8 +4,8 @@ from django.db import connection
 
 from clusters.models import Cluster
 from tests.flows.world import World
-from tests.kube.waiting import eventually
 from tests.scheduler.watching import following, world
+from tests.waiting import eventually
 
 __all__ = ["world"]
 

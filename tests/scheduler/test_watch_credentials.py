@@ -7,9 +7,9 @@ from django.db import connection
 from clusters.models import Cluster, Node
 from scheduler.management.commands.watch_clusters import follow_all
 from tests.flows.world import World
-from tests.kube.waiting import eventually
 from tests.scheduler.watching import world
 from tests.simulation import Simulator, simulation, store_credential
+from tests.waiting import PATIENCE_S, eventually
 
 __all__ = ["world"]
 
@@ -44,5 +44,5 @@ def test_the_watcher_goes_on_by_the_new_credential(world: World) -> None:
             eventually("the first is followed again", lambda: follows(world.simulator))
     finally:
         stop.set()
-        thread.join(10)
+        thread.join(PATIENCE_S)
     assert not thread.is_alive()

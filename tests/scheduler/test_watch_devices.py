@@ -17,8 +17,8 @@ from scheduler.models import PlacementSpan, Workload
 from tests.flows.world import World, spec
 from tests.kube import resource_slices as made
 from tests.kube.resource_slices import PATH, Json
-from tests.kube.waiting import eventually
 from tests.scheduler.watching import LONG, all_in, watching, world
+from tests.waiting import eventually
 
 __all__ = ["world"]
 

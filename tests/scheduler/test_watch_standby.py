@@ -12,8 +12,8 @@ from controlplane.kernel.session_locks import SessionLocks
 from scheduler.core.lifecycle import State
 from scheduler.management.commands import watch_clusters
 from tests.flows.world import World
-from tests.kube.waiting import eventually
 from tests.scheduler.watching import all_in, start, world
+from tests.waiting import PATIENCE_S, eventually
 
 __all__ = ["world"]
 
@@ -38,7 +38,7 @@ def watcher() -> Iterator[threading.Event]:
         yield stop
     finally:
         stop.set()
-        thread.join(10)
+        thread.join(PATIENCE_S)
         assert not thread.is_alive()
 
 

@@ -12,12 +12,12 @@ from clusters.services import restoring
 from controlplane.kernel.clock import now
 from controlplane.kernel.ids import uuid7
 from scheduler.core.lifecycle import State
-from scheduler.loop.adopting import strays
+from scheduler.loop.watching import strays
 from scheduler.models import Stray, Workload
 from scheduler.services import workloads
 from tests.flows.world import World, spec
-from tests.kube.waiting import eventually
 from tests.scheduler.watching import LONG, all_in, following, start, watching, world
+from tests.waiting import eventually
 
 __all__ = ["world"]
 

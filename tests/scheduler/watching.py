@@ -13,8 +13,8 @@ from scheduler.loop.watching.watch import Watch
 from scheduler.management.commands.watch_clusters import follow
 from scheduler.models import Workload
 from tests.flows.world import World, build, spec
-from tests.kube.waiting import eventually
 from tests.simulation import simulation
+from tests.waiting import PATIENCE_S, eventually
 
 SHORT = ("sleep", "0.2")
 LONG = ("sleep", "600")
@@ -62,7 +62,7 @@ def _in_a_thread(run: Callable[[], None], stop: threading.Event) -> Iterator[Non
         yield
     finally:
         stop.set()
-        thread.join(10)
+        thread.join(PATIENCE_S)
         assert not thread.is_alive()
 
 

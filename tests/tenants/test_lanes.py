@@ -22,6 +22,7 @@ from tests.clusters.scripted import Scripted, answer, scripted
 from tests.conftest import Cast
 from tests.tenants import test_webhooks as of_webhooks
 from tests.tenants.test_webhooks import AT, ask, make
+from tests.waiting import PATIENCE_S
 
 here, receiver = of_webhooks.here, of_webhooks.receiver  # fixtures
 Receiver = of_webhooks.Receiver
@@ -70,7 +71,7 @@ def state(of: Channel) -> tuple[Any, Any]:
 @pytest.mark.django_db(transaction=True)
 def test_mail_goes_while_channels_hold(cast: Cast, settings: Settings) -> None:
     settings.MAILERS = LOCAL
-    held, let_go = threading.Barrier(21, timeout=10), threading.Event()
+    held, let_go = threading.Barrier(21, timeout=PATIENCE_S), threading.Event()
 
     def hold(line: socket.socket) -> None:
         held.wait()
@@ -123,7 +124,7 @@ def test_one_that_works_is_told_beside_twenty_that_hold(cast: Cast) -> None:
     told = threading.Event()
 
     def hold(line: socket.socket) -> None:
-        told.wait(10)
+        told.wait(PATIENCE_S)
         answer("204 No Content", b"")(line)
 
     def take(line: socket.socket) -> None:

@@ -16,6 +16,7 @@ from tenants.selectors import spend
 from tenants.services import ledger
 from tests import factories
 from tests.scheduler.locks import at_once
+from tests.waiting import PATIENCE_S
 
 DECEMBER = datetime(2026, 12, 1, tzinfo=UTC)
 
@@ -80,7 +81,7 @@ def test_two_meters_that_charge_the_same_usage_at_once_charge_it_once(
     held = placement(ada, factories.flavor())
     used(held, 3)
     factories.rate(held.flavor)
-    both_have_read = Barrier(2, timeout=30)
+    both_have_read = Barrier(2, timeout=PATIENCE_S)
     read = ledger._rates
 
     def reading(flavors: set[UUID]) -> dict[UUID, list[ledger._Rate]]:

@@ -21,6 +21,7 @@ from tenants.services.grants import Allotment
 from tenants.services.quotas import Amounts
 from tests import factories
 from tests.conftest import Cast
+from tests.waiting import PATIENCE_S
 
 AT = factories.AT
 DAY = timedelta(days=1)
@@ -276,7 +277,7 @@ def test_what_another_is_at_is_passed_over(cast: Cast) -> None:
         Delivery.objects.select_for_update().get()
         thread = threading.Thread(target=another)
         thread.start()
-        thread.join(10)
+        thread.join(PATIENCE_S)
         assert not thread.is_alive()
         assert found == []
     assert taken(AT)
@@ -351,4 +352,4 @@ def mail_server(verdict: bytes) -> Iterator[tuple[int, list[bytes]]]:
         thread = threading.Thread(target=serve, args=[listener], daemon=True)
         thread.start()
         yield listener.getsockname()[1], said
-        thread.join(10)
+        thread.join(PATIENCE_S)

@@ -23,6 +23,7 @@ from tenants.services.grants import Allotment
 from tenants.services.requests import Given
 from tests import factories
 from tests.conftest import Cast
+from tests.waiting import PATIENCE_S
 
 
 @pytest.fixture
@@ -206,7 +207,7 @@ def test_asking_many_times_at_once_is_no_way_round(
     cast: Cast, h100: Flavor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(asking_bounds, "MOST", 2)
-    together, refused = threading.Barrier(6, timeout=10), list[TooOften]()
+    together, refused = threading.Barrier(6, timeout=PATIENCE_S), list[TooOften]()
 
     def open_one() -> None:
         together.wait()

@@ -21,6 +21,7 @@ from tests import factories
 from tests.conftest import Cast
 from tests.factories import AT
 from tests.scheduler.locks import until_somebody_waits
+from tests.waiting import PATIENCE_S
 
 MOVES = ("project.leave", "project.move", "tenant.leave", "tenant.move")
 
@@ -281,7 +282,7 @@ def test_what_is_submitted_while_it_moves_keeps_it_where_it_is(cast: Cast) -> No
                 work = factories.workload(cast.detection, cast.ben, [flavor], of_what)
                 answer = thread.submit(move, of_what)
                 until_somebody_waits()
-            assert "waits or runs" in answer.result(30)
+            assert "waits or runs" in answer.result(PATIENCE_S)
         Workload.objects.filter(id=work.id).update(
             state="CANCELLED", ended_at=AT, version=F("version") + 1
         )

@@ -15,7 +15,7 @@ from scheduler.core.quota.quota import Book
 from scheduler.core.reasons import PreemptRule
 from scheduler.core.request import Option
 from scheduler.core.snapshot import HoldingView, PendingView
-from scheduler.core.units import ClusterId, FlavorId, NodeId, ProjectId, WorkloadId
+from scheduler.core.units import ClusterId, FlavorId, NodeId, ProjectId
 
 _COST = attrgetter("cost")
 
@@ -75,15 +75,6 @@ class Eligible:
         yield from self._candidates.any_own(pending=self._pending)
         for flavor in self._asked:
             yield from self._candidates.any_with_flavor(flavor, self._givers(flavor))
-
-    def workloads(self) -> set[WorkloadId]:
-        """Those of which some may go, each if it went alone."""
-        own = self._candidates.own(pending=self._pending)
-        found = [self._victim(held, PreemptRule.PRIORITY) for held in own]
-        for flavor in self._asked:
-            borrowing = self._candidates.with_flavor(flavor, self._givers(flavor))
-            found += (self._victim(held, PreemptRule.RECLAIM) for held in borrowing)
-        return {victim.held.holding.id for victim in found if self.may_go(victim, ())}
 
     def in_cluster(self, cluster: ClusterId) -> Iterator[Victim]:
         """All of them that hold something there, least harm first."""

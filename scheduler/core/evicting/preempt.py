@@ -148,8 +148,9 @@ class Evictions:
 
         The first of `options` that works is taken, in the cluster where it does least harm, of
         those the cheapest.
-        Borrowers are evicted for options with `guarantors` alone; whom else is `eligible_for` one,
-        with its guarantor. `book` is the usage now.
+        Borrowers are evicted for options with `guarantors` alone. `eligible_for` tells whom it may
+        evict for an option that has that guarantor; asked only where there may be somebody. `book`
+        is the usage now.
         """
         reserved: Reason | None = None
         for option in () if self._spent else options:

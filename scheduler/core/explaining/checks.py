@@ -101,6 +101,7 @@ _VAIN = HOPELESS | {
     ReasonCode.BUDGET_USED,
     ReasonCode.RUN_TIME_UNKNOWN,
     ReasonCode.CAP_REACHED,
+    ReasonCode.QUOTA_KEPT,
 }
 """No eviction makes up for these."""
 
@@ -359,16 +360,21 @@ def _room_rows(pending: PendingView) -> Iterator[Check]:
 
 
 def _eviction(cycle: Cycle, pending: PendingView, option: Option) -> Check:
-    """How many may be evicted for it; that none of them would help is known by now."""
-    by = cycle.evictions
-    if by is None:
+    """How many may be evicted for it; that none of them would help is known by now. Not reached
+    where the plan evicts nobody for it, or for nobody further."""
+    evictions, kept = cycle.evictions, cycle.admission.kept
+    if evictions is None or not (evictions.may_evict and kept.may_evict(pending, option)):
         return Check(CheckCode.EVICTION, None)
-    count = 0
-    if not by.idle:
-        own = by.candidates.own_amounts(pending=pending)
-        guarantor = cycle.admission.guarantor(pending=pending, option=option, gives_way=own)
-        count = len(cycle.eligible(by, pending, option, guarantor).workloads())
-    return Check(CheckCode.EVICTION, False, count, unit=Unit.COUNT)
+    own = evictions.candidates.own_amounts(pending=pending)
+    guarantor = cycle.admission.guarantor(pending=pending, option=option, gives_way=own)
+    eligible = cycle.eligible(evictions, pending, option, guarantor)
+    found = {
+        victim.held.holding.id
+        for cluster in cycle.snapshot.clusters
+        for victim in eligible.in_cluster(cluster.id)
+        if eligible.may_go(victim, ())
+    }
+    return Check(CheckCode.EVICTION, False, len(found), unit=Unit.COUNT)
 
 
 def _taken(request: Request, pending: PendingView, admit: Admit) -> Option:

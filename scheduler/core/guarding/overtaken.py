@@ -21,12 +21,17 @@ class Overtaken:
     whatever is free: to have gone ahead of those protects from nobody."""
 
     def __init__(
-        self, *, snapshot: Snapshot, flavors: Mapping[FlavorId, FlavorView], book: Book
+        self,
+        *,
+        snapshot: Snapshot,
+        flavors: Mapping[FlavorId, FlavorView],
+        book: Book,
+        blocked: Collection[WorkloadId],
     ) -> None:
         self._snapshot = snapshot
         self._book = book
         self._requests = Requests(flavors=flavors, book=book)
-        self.blocked: Collection[WorkloadId] = ()
+        self._blocked = blocked
 
     def comes_before(self, pending: PendingView, holding: HoldingView, needs: Needs) -> bool:
         """Whether one that still waits, and of which the holding went ahead, would come before the
@@ -40,7 +45,7 @@ class Overtaken:
     @cached_property
     def _waits(self) -> dict[WorkloadId, PendingView]:
         ids = {id for holding in self._snapshot.holding for id in holding.ahead_of}
-        ids.difference_update(self.blocked)
+        ids.difference_update(self._blocked)
         return {each.id: each for each in self._snapshot.pending if each.id in ids}
 
     def _is_first(

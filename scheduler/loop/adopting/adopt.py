@@ -4,7 +4,7 @@ There are such pods when the database was put back from a backup: what was start
 on. A whole attempt later than all that are known is adopted: it gets the rows that it had, of new
 ids, and is shown, charged from now on and judged as any. What can't be adopted is stored as a
 stray with the reason; while one runs its workload is not started (`core.admitting.blocked`), and
-what it holds counts as foreign (`watch`). Nothing is ever deleted here (P8).
+what it holds counts as foreign (`watching/watch`). Nothing is ever deleted here (P8).
 
 What must not live here: which devices an adopted pod is taken to hold (berths.py).
 """

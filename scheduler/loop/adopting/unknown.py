@@ -3,7 +3,7 @@
 It is older than its cluster when it was put back from a backup: work has been started since, and
 attempts that it has as live may have ended and been followed by others.
 
-What must not live here: giving such pods rows (adopting.py).
+What must not live here: giving such pods rows (adopt.py).
 """
 
 from collections.abc import Callable, Iterable, Sequence

@@ -1,7 +1,8 @@
 """Plan → rows, for work that runs: pods that come to it, and pods of it that go (ADR 0026).
 
 What comes is looked at again and charged as in `apply`, and gets the next ranks of the attempt.
-What goes is dismissed: it holds its room until its pod is seen gone. Both are `dispatch`'s then.
+What goes is dismissed: it holds its room until its pod is seen gone. Both are then
+`dispatching/dispatch`'s.
 """
 
 from collections import Counter, defaultdict

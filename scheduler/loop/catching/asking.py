@@ -17,9 +17,9 @@ from clusters.published import (
 )
 from scheduler.core.snapshot import FlavorKind, FlavorView
 from scheduler.core.units import ONE_MILLI
-from scheduler.loop.dispatching.reach import Reach
 from scheduler.loop.pods.caught import heard
 from scheduler.loop.pods.requests import MIG, mig_resource
+from scheduler.loop.reach import Reach
 from scheduler.selectors import fleet
 from scheduler.selectors.fleet import rows
 

@@ -22,8 +22,8 @@ from scheduler.core.lifecycle import State
 from scheduler.loop.catching import grouping, vanished
 from scheduler.loop.catching.asking import Offers, Refused
 from scheduler.loop.catching.grouping import Group, Waiting
-from scheduler.loop.dispatching.reach import Reach
 from scheduler.loop.pods.caught import heard
+from scheduler.loop.reach import Reach
 from scheduler.models import AttemptOutcome, Origin, PodSet, Workload
 from scheduler.models import CaughtPod as Row
 from scheduler.selectors.caught import FREE

@@ -1,7 +1,7 @@
 """Admitted work whose caught pods vanished before they were taken: it gives its room back.
 
 Its owner makes others, which take their place at once. Where none come, it waits for them as it
-did before it was admitted (`catching`), and holds nothing.
+did before it was admitted (`catch`), and holds nothing.
 """
 
 from datetime import datetime, timedelta

@@ -1,4 +1,4 @@
 """Rows → clusters: namespaces confined, pods made, opened and taken away.
 
-Reading order: dispatch, calls, reach, confine, walls, collect.
+Reading order: dispatch, calls, confine, walls, collect.
 """

@@ -18,9 +18,9 @@ from django.conf import settings
 from clusters.confinement import Confinement, Drift, Repair
 from clusters.port import ClusterError, ClusterPort, Fault, PodPhase, PodReport
 from controlplane.kernel.crash import crash
-from scheduler.loop.dispatching.reach import Reach
 from scheduler.loop.pods.claims import Claimed, Pod
 from scheduler.loop.pods.requests import differs, given_devices, is_gang, pod_request, service_name
+from scheduler.loop.reach import Reach
 
 THREADS = 8
 TRIES = 4

@@ -3,7 +3,7 @@
 An attempt is claimed whole, so start and stop of one gang never run at once. Starting is
 two-phase: create every pod gated, store its uid, then open the gates; a pod whose uid is not
 stored is never opened, so a retry or a late duplicate can't start work twice (P3). Pods that come
-to a gang that runs, or go, are started and stopped in the same way (`resize`).
+to a gang that runs, or go, are started and stopped in the same way (`applying/resize`).
 """
 
 import logging

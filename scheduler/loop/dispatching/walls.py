@@ -101,7 +101,7 @@ def _per_unit(flavor: Entitled, one: Hardware) -> int:
 
 
 def _resource(one: Hardware, profile: str) -> str:
-    """As `requests` asks for it."""
+    """As `pods/requests` asks for it."""
     if one.mode is not DeviceMode.WHOLE:
         return one.gpu_resource if one.mig_single else mig_resource(profile)
     return one.gpu_resource if one.share_replicas == 1 else one.share_resource

@@ -1,4 +1,4 @@
-"""What is held and used: from its pod's start to its end, and how much of that stands idle.
+"""What is held and used, from its pod's start to its end; what stands idle is told, and freed.
 
 Reading order: meter, measure, idle.
 """

@@ -142,7 +142,7 @@ FROM e WHERE a.id = e.id AND a.ended_at IS NULL
 
 
 def _end(attempts: Sequence[tuple[Progress, Verdict]], at: datetime) -> None:
-    """These attempts are over; what they leave in their clusters is `collect`'s."""
+    """These attempts are over; what they leave in their clusters is `dispatching/collect`'s."""
     if not attempts:
         return
     columns = [

@@ -1,7 +1,8 @@
 """Starts that take too long: the room is given back, and the work tried again.
 
-What its cluster says cannot start is given up sooner (`watch.py`). This is for the rest: a volume
-that is never mounted, a node that says nothing, a gate that the cluster does not let be opened.
+What its cluster says cannot start is given up sooner (`watching/watch`). This is for the rest: a
+volume that is never mounted, a node that says nothing, a gate that the cluster does not let be
+opened.
 """
 
 from datetime import datetime, timedelta

@@ -1,6 +1,7 @@
 """Pods that others made, as rows: seen gated, and gone. And which of them are free to be started.
 
-What must not live here: what becomes of them (`catching`), and how they are started (`dispatch`).
+What must not live here: what becomes of them (`catching/catch`), and how they are
+started (`dispatching/dispatch`).
 """
 
 from collections.abc import Iterable, Sequence

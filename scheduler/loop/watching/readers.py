@@ -38,9 +38,9 @@ from clusters.port import (
 from clusters.published import DeviceClaimReport, ResourceSliceReport
 from clusters.services import autoscaling, clusters
 from controlplane.kernel.crash import crash
-from scheduler.loop.adopting import strays
 from scheduler.loop.catching import catch
 from scheduler.loop.observing import observe
+from scheduler.loop.watching import strays
 
 logger = logging.getLogger(__name__)
 

@@ -1,4 +1,4 @@
-"""Follows one cluster: list, then watch, into `observe` and the inventory.
+"""Follows one cluster: list, then watch, into `observing/observe` and the inventory.
 
 What `readers` queue, one writer stores in batches. When anything breaks, the whole watch ends and
 begins anew with fresh lists. The cluster counts as heard while all watches stand on a list that
@@ -20,10 +20,11 @@ from clusters.published import DeviceClaimReport, ResourceSliceReport
 from clusters.services import clusters, restoring
 from controlplane.kernel import hints
 from scheduler.core.failures import FailureClass, classify
-from scheduler.loop.adopting import adopt, strays, unknown
+from scheduler.loop.adopting import adopt, unknown
 from scheduler.loop.observing import observe
 from scheduler.loop.observing.retry import give_up
 from scheduler.loop.pods import caught
+from scheduler.loop.watching import strays
 from scheduler.loop.watching.claimed import Claimed
 from scheduler.loop.watching.doubts import Doubts
 from scheduler.loop.watching.foreign import ForeignPods

@@ -345,6 +345,28 @@ def test_who_went_ahead_of_one_that_comes_first_may_not_be_stopped() -> None:
         assert (last.code, last.value) == (CheckCode.EVICTION, count)
 
 
+def test_who_would_bring_its_project_below_its_quota_is_not_counted() -> None:
+    """The one borrows a device: what holds one may go, what holds two may not."""
+    of = fleet(
+        runs("two", "b", "n1/0", "n1/1"),
+        runs("one", "b", "n1/2"),
+        nodes=[node("n1", gpus=3)],
+        queues=[queue("a", h100=4), queue("b", h100=2)],
+    )
+    last = (
+        explain(snapshot=of, policy=Policy(), pending=job("w", "a", pods(2))).chains[0].checks[-1]
+    )
+    assert (last.code, last.passed, last.value) == (CheckCode.EVICTION, False, 1)
+
+
+def test_how_many_may_be_stopped_is_not_told_where_the_plan_stops_nobody() -> None:
+    of = fleet(*[replace(held, priority=-1) for held in full(2, "a")], nodes=[node("n1", gpus=2)])
+    asked = job("w", "a", pods(2))
+    for policy in (Policy(max_preemptors=0), Policy(preemption=False)):
+        last = explain(snapshot=of, policy=policy, pending=asked).chains[0].checks[-1]
+        assert (last.code, last.passed, last.value) == (CheckCode.EVICTION, None, None)
+
+
 def test_what_firm_work_of_the_project_awaits_of_its_quota_is_told_where_it_fails() -> None:
     firm = replace(job("firm", "a", pods(2), priority=1), preemptible=False)
     of = fleet(
