@@ -123,7 +123,8 @@ class Since:
         return _moved(self._placements, left, placed) and workloads
 
     def _stands(self, snapshot: Snapshot) -> bool:
-        """Whether all else is as it was, but for nodes with the devices that they had."""
+        """Whether all else is as it was, but for nodes with the devices that they had, and counted
+        or not as they were: of one that is not, who holds a device that it lacks is at fault."""
         last = self._last
         return (
             last is not None
@@ -133,8 +134,8 @@ class Since:
             and last.reservations == snapshot.reservations
             and [c.id for c in last.clusters] == [c.id for c in snapshot.clusters]
             and len(self.nodes.come) == len(self.nodes.gone)
-            and {n.id: n.devices for n in self.nodes.come}
-            == {n.id: n.devices for n in self.nodes.gone}
+            and {n.id: (n.devices, n.counted) for n in self.nodes.come}
+            == {n.id: (n.devices, n.counted) for n in self.nodes.gone}
         )
 
     def _part(self, snapshot: Snapshot) -> Snapshot:

@@ -199,16 +199,6 @@ def test_a_node_that_nobody_touched_is_looked_at_when_it_has_changed() -> None:
         assert len(plan(large, ALL, memory).admits) == usable
 
 
-def test_who_holds_on_a_node_that_has_gone_is_told() -> None:
-    since, n1, n2 = Since(), node("n1", gpus=1), node("n2", gpus=1)
-    both = snapshot(nodes=[n1, n2], queues=[queue("a", h100=2)])
-    one = replace(both, clusters=(replace(both.clusters[0], nodes=(n1,)),))
-    for of in (both, one):
-        assert since.faults(of) == ()
-    lost = replace(one, holding=(runs("r", "a", "n2/0"),))
-    assert since.faults(lost) == faults(lost) != ()
-
-
 def test_what_nobody_asked_for_before_and_other_hardware_are_looked_at() -> None:
     memory, queues = Memory(), [queue("a", h100=4)]
     small, large = job("small", "a", pods()), job("large", "a", pods(gpus=2))

@@ -1,6 +1,7 @@
-"""What has come and what has gone, whatever has moved."""
+"""What has come and what has gone, whatever has moved; and the faults that come with it."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 import pytest
@@ -8,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler.core import since
-from scheduler.core.since import Roster
+from scheduler.core.faults import faults
+from scheduler.core.since import Roster, Since
+from tests.core.build import node, queue, runs, snapshot
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -71,3 +74,23 @@ def test_equal_things_may_pass_for_each_other(listed: list[dict[int, int]]) -> N
             assert there.pop(each.name) == each
         there |= {each.name: each for each in roster.come}
         assert there == {each.name: each for each in now}
+
+
+def test_who_holds_on_a_node_that_has_gone_is_told() -> None:
+    follows, n1, n2 = Since(), node("n1", gpus=1), node("n2", gpus=1)
+    both = snapshot(nodes=[n1, n2], queues=[queue("a", h100=2)])
+    one = replace(both, clusters=(replace(both.clusters[0], nodes=(n1,)),))
+    for of in (both, one):
+        assert follows.faults(of) == ()
+    lost = replace(one, holding=(runs("r", "a", "n2/0"),))
+    assert follows.faults(lost) == faults(lost) != ()
+
+
+def test_who_holds_what_a_node_has_lost_is_told_once_that_is_not_counted() -> None:
+    follows, whole = Since(), node("n1", gpus=1)
+    of = snapshot(nodes=[whole], queues=[queue("a", h100=2)], holding=[runs("r", "a", "n1/1")])
+    counts = replace(
+        of, clusters=(replace(of.clusters[0], nodes=(replace(whole, counted=True),)),)
+    )
+    assert follows.faults(counts) == faults(counts) == ()
+    assert follows.faults(of) == faults(of) != ()
