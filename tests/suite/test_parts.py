@@ -48,7 +48,8 @@ def run(folder: Path, *options: str, ci: bool = False) -> subprocess.CompletedPr
     (folder / "tests/browser/test_module.py").write_text(
         "from tests.parts import BROWSER, missing\nmissing(BROWSER, 'a screen')\n"
     )
-    environ = {k: v for k, v in os.environ.items() if k not in {"CI", "PYTEST_XDIST_WORKER"}}
+    outer = {"CI", "PYTEST_ADDOPTS", "PYTEST_XDIST_WORKER"}  # of this run, not of that one
+    environ = {name: value for name, value in os.environ.items() if name not in outer}
     if ci:
         environ["CI"] = "true"
     command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.plugin", "-p", "no:django"]
