@@ -341,8 +341,9 @@ class Cycle:
         self, pending: PendingView, request: Request, options: Sequence[Option]
     ) -> Reason | None:
         """Keep for it what it gets first; None when that does not help it."""
-        keep, leaving = self._room_guard.keep, self._leaving
-        kept = keep(pending=pending, request=request, options=options, leaving=leaving)
+        kept = self._room_guard.keep(
+            pending=pending, request=request, options=options, leaving=self._leaving
+        )
         if isinstance(kept, Keep):
             return room_kept(kept, flavors=self._now.flavors, at=self.snapshot.at)
         return kept

@@ -13,17 +13,15 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from tests.waiting import eventually
+
 PROJECT = Path(__file__).resolve().parents[2]
 DEADLINE_S = 60.0
 
 
 def wait_until(check: Callable[[], bool], what: str) -> None:
     """Poll until `check`; the failure says what was waited for."""
-    deadline = time.monotonic() + DEADLINE_S
-    while not check():
-        if time.monotonic() > deadline:
-            raise AssertionError(f"not within {DEADLINE_S:.0f} s: {what}")
-        time.sleep(0.02)
+    eventually(what, check, within_s=DEADLINE_S, every_s=0.02)
 
 
 def descendants(pid: int) -> set[int]:

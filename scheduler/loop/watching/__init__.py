@@ -1,5 +1,4 @@
 """Clusters → Berth: lists and watches, nodes and devices, and what others hold on them.
 
-Reading order: watch, readers, doubts, hardware, published, claimed, foreign, strays,
-inspect.
+Reading order: watch, readers, doubts, hardware, published, claimed, foreign, strays, inspect.
 """

@@ -320,13 +320,20 @@ def test_each_option_has_a_chain_and_the_first_with_hope_is_told() -> None:
     assert first == [CheckCode.OWN_QUOTA]
 
 
+def eviction(of: Snapshot, asked: PendingView, policy: Policy | None = None) -> Check:
+    """The last check of its one chain, which is of evictions."""
+    [chain] = explain(snapshot=of, policy=policy or Policy(), pending=asked).chains
+    last = chain.checks[-1]
+    assert last.code is CheckCode.EVICTION
+    return last
+
+
 def test_how_many_may_be_stopped_for_it_is_told_where_that_does_not_help() -> None:
     own, others = full(2, "a")
     holding = replace(own, priority=-1), replace(others, preemptible=False)
     of = fleet(*holding, nodes=[node("n1", gpus=2)])
-    found = explain(snapshot=of, policy=Policy(), pending=job("w", "a", pods(2)))
-    last = found.chains[0].checks[-1]
-    assert (last.code, last.passed, last.value) == (CheckCode.EVICTION, False, 1)
+    found = eviction(of, job("w", "a", pods(2)))
+    assert (found.passed, found.value) == (False, 1)
 
 
 def test_who_went_ahead_of_one_that_comes_first_may_not_be_stopped() -> None:
@@ -339,10 +346,7 @@ def test_who_went_ahead_of_one_that_comes_first_may_not_be_stopped() -> None:
         pending=[job("first", "a", pods(2), priority=1)],
     )
     for priority, count in ((0, 0), (2, 1)):
-        asked = job("w", "a", pods(2), priority=priority)
-        found = explain(snapshot=of, policy=Policy(), pending=asked)
-        last = found.chains[0].checks[-1]
-        assert (last.code, last.value) == (CheckCode.EVICTION, count)
+        assert eviction(of, job("w", "a", pods(2), priority=priority)).value == count
 
 
 def test_who_would_bring_its_project_below_its_quota_is_not_counted() -> None:
@@ -353,18 +357,16 @@ def test_who_would_bring_its_project_below_its_quota_is_not_counted() -> None:
         nodes=[node("n1", gpus=3)],
         queues=[queue("a", h100=4), queue("b", h100=2)],
     )
-    last = (
-        explain(snapshot=of, policy=Policy(), pending=job("w", "a", pods(2))).chains[0].checks[-1]
-    )
-    assert (last.code, last.passed, last.value) == (CheckCode.EVICTION, False, 1)
+    found = eviction(of, job("w", "a", pods(2)))
+    assert (found.passed, found.value) == (False, 1)
 
 
 def test_how_many_may_be_stopped_is_not_told_where_the_plan_stops_nobody() -> None:
     of = fleet(*[replace(held, priority=-1) for held in full(2, "a")], nodes=[node("n1", gpus=2)])
     asked = job("w", "a", pods(2))
     for policy in (Policy(max_preemptors=0), Policy(preemption=False)):
-        last = explain(snapshot=of, policy=policy, pending=asked).chains[0].checks[-1]
-        assert (last.code, last.passed, last.value) == (CheckCode.EVICTION, None, None)
+        found = eviction(of, asked, policy)
+        assert (found.passed, found.value) == (None, None)
 
 
 def test_what_firm_work_of_the_project_awaits_of_its_quota_is_told_where_it_fails() -> None:
